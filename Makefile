@@ -1,0 +1,58 @@
+# make help lists the targets. On a fresh Debian 12 start with ./setup, which installs make, too.
+
+# The go command that is new enough for go.mod. Not ':=': on a fresh machine it is there only after the setup target.
+GO = $(or $(shell ./setup --print-go),$(error no Go $(shell sed -n 's/^go //p' go.mod) or later: run ./setup))
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+VERSION = $(or $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null),devel)
+SCRIPTS = setup .ci/run $(shell find . -name '*.sh' -not -path './bin/*')
+GENERATED = $(shell find . -name '*_bpfel.go' -o -name '*_bpfel.o' | sort)
+BPF_SOURCES = $(wildcard mace/bpf/*.c mace/bpf/*.h)
+
+# No stamp of the repository's state in binaries: asking for it fails in a checkout that another user owns.
+export GOFLAGS += -buildvcs=false
+# go keeps its caches below HOME, which a CI job may not have.
+ifeq ($(HOME),)
+export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
+endif
+
+.DEFAULT_GOAL := help
+# One thing at a time: the order of prerequisites below means something.
+.NOTPARALLEL:
+.PHONY: help setup build test lint generate check-generated demo clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup: ## install what building and testing need (Debian 12, as root)
+	@./setup
+
+build: ## build bin/tare, a static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tare ./cmd/tare
+
+test: setup build lint check-generated ## run everything that CI runs (as root); installs what it needs
+	$(GO) test -count=1 -p 1 -timeout 15m ./...
+
+lint: ## check formatting and run the linters
+	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $$(find . -name '*.go')) && \
+		if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	shellcheck $(SCRIPTS)
+ifneq ($(and $(BPF_SOURCES),$(wildcard .clang-format mace/bpf/.clang-format)),)
+	clang-format-14 --dry-run -Werror $(BPF_SOURCES)
+endif
+
+generate: ## compile the eBPF programs again (needs clang-14); the result is committed
+	$(GO) generate ./...
+
+check-generated: ## check that the committed eBPF programs are what their sources give
+	@before=$$(sha256sum $(GENERATED) /dev/null) && $(MAKE) --no-print-directory generate && \
+		after=$$(sha256sum $(GENERATED) /dev/null) && \
+		if [ "$$before" != "$$after" ]; then echo "the committed eBPF programs are not those of their sources: commit what 'make generate' made"; exit 1; fi
+
+demo: setup build ## show in a few seconds what tare does (as root)
+	bin/tare demo
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* A packet on its way out: from a device of the container to a NIC. */
+#ifndef TARE_EGRESS_H
+#define TARE_EGRESS_H
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "roles.h"
+#include "store.h"
+#include "tasks.h"
+
+static __always_inline bool is_gso(const struct sk_buff *skb)
+{
+	struct skb_shared_info *shared;
+	u16 size = 0;
+
+	if (skb->len <= 576)
+		return false;
+	shared = (struct skb_shared_info *)(skb->head + skb->end);
+	bpf_core_read(&size, sizeof(size), &shared->gso_size);
+	return size;
+}
+
+static __always_inline void egress_start(const struct sk_buff *skb, u32 ns)
+{
+	u64 now_ns = bpf_ktime_get_ns(), key = skb_key(skb);
+	struct tare_counters *c = counters_of(ns);
+	struct header h = {};
+	struct identity id;
+	struct egress_slot *s;
+
+	if (!c)
+		return;
+	header_read(&h, skb, skb->head + skb->network_header);
+	if (!h.len) {
+		c->malformed++;
+		return;
+	}
+	identify(&id, &h, 16);
+	s = slot_claim(&egress_slots, key, now_ns, max_age_ns, &c->egress_overwritten);
+	if (!s)
+		return;
+	/* Stacked devices in the container: the innermost one, seen first, is where the way begins. */
+	if (s->slot.key == key && slot_is(&s->slot, &id) && now_ns - s->slot.time_ns < max_age_ns && s->slot.ns == ns)
+		return;
+	s->slot.key = 0;
+	s->slot.ns = ns;
+	s->slot.len = skb->len;
+	s->slot.flags = 0;
+	s->pid = 0;
+	s->syscall_ns = 0;
+	c->egress_started++;
+	if (is_gso(skb)) {
+		s->slot.flags |= TARE_F_GSO;
+		c->egress_started_gso++;
+	}
+	if (sent_by_program(skb)) {
+		s->pid = bpf_get_current_pid_tgid() >> 32;
+		if (egress_from_syscall) {
+			s->syscall_ns = current_syscall_ns();
+			if (s->syscall_ns)
+				s->slot.flags |= TARE_F_SYSCALL;
+		}
+	}
+	s->header_len = h.len;
+	__builtin_memcpy(s->header, h.bytes, TARE_HEADER_BYTES);
+	slot_fill(&s->slot, key, &id, now_ns);
+}
+
+/* Is it the packet of this slot? At the NIC it may be wrapped in VXLAN. */
+static __always_inline bool egress_same(const struct egress_slot *s, const struct sk_buff *skb)
+{
+	const void *l3 = skb->head + skb->network_header;
+	struct header h = {};
+	struct identity id;
+
+	header_read(&h, skb, l3);
+	if (!h.len)
+		return false;
+	identify(&id, &h, s->slot.payload_bytes);
+	if (slot_is(&s->slot, &id))
+		return true;
+	if (!is_vxlan(&h))
+		return false;
+	header_read_inner(&h, skb, l3);
+	if (!h.len)
+		return false;
+	identify(&id, &h, s->slot.payload_bytes);
+	return slot_is(&s->slot, &id);
+}
+
+/* The packet has left: account for it and tell. */
+static __always_inline void egress_finish(struct egress_slot *s, u64 key)
+{
+	u32 ns = s->slot.ns & (TARE_NAMESPACES - 1);
+	struct tare_counters *c = counters_of(ns);
+	bool torn = s->slot.seal != slot_seal(&s->slot, key);
+	struct tare_record *r;
+	u64 inner_ns, now_ns;
+
+	if (!c)
+		return;
+	r = record_reserve(ns, c);
+	if (r) {
+		r->kind = TARE_EGRESS;
+		r->status = torn ? TARE_AMBIGUOUS : TARE_MATCHED;
+		r->flags = s->slot.flags;
+		r->pid = s->pid;
+		r->len = s->slot.len;
+		r->header_len = s->header_len;
+		r->token = 0;
+		r->inner_ns = s->slot.time_ns;
+		r->syscall_ns = s->syscall_ns;
+		r->inner_stamp_ns = 0;
+		r->outer_stamp_ns = 0;
+		__builtin_memcpy(r->header, s->header, TARE_HEADER_BYTES);
+	}
+	inner_ns = egress_from_syscall ? s->syscall_ns : s->slot.time_ns;
+	if (torn) {
+		c->egress_ambiguous++;
+	} else {
+		c->egress_matched++;
+		if (s->slot.flags & TARE_F_GSO)
+			c->egress_matched_gso++;
+	}
+	s->slot.key = 0;
+	now_ns = bpf_ktime_get_ns();
+	if (r) {
+		r->outer_ns = now_ns;
+		record_submit(r);
+	}
+	if (!torn && inner_ns)
+		aggregate(ns, 0, now_ns - inner_ns);
+}
+
+/* Its slot, if this packet came from a container and is still the same. */
+static __always_inline struct egress_slot *egress_find(const struct sk_buff *skb)
+{
+	struct egress_slot *s = slot_find(&egress_slots, skb_key(skb));
+
+	if (!s)
+		return NULL;
+	if (bpf_ktime_get_ns() - s->slot.time_ns > max_age_ns) {
+		reject(true);
+		return NULL;
+	}
+	if (!egress_same(s, skb)) {
+		reject(false);
+		return NULL;
+	}
+	return s;
+}
+
+static __always_inline void egress_end(const struct sk_buff *skb)
+{
+	struct egress_slot *s = egress_find(skb);
+
+	if (s)
+		egress_finish(s, skb_key(skb));
+}
+
+/*
+ * net_dev_xmit fires when the driver has taken the skb, which may be freed: its address is a key and nothing else.
+ * So the check is made at net_dev_start_xmit, just before and on the same CPU, and the time is taken here.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} transmitting SEC(".maps");
+
+static __always_inline void egress_check(const struct sk_buff *skb)
+{
+	u32 zero = 0;
+	u64 *checked = bpf_map_lookup_elem(&transmitting, &zero);
+
+	if (checked)
+		*checked = egress_find(skb) ? skb_key(skb) : 0;
+}
+
+static __always_inline void egress_end_checked(u64 key)
+{
+	u32 zero = 0;
+	u64 *checked = bpf_map_lookup_elem(&transmitting, &zero);
+	struct egress_slot *s;
+
+	if (!checked || *checked != key)
+		return;
+	*checked = 0;
+	s = slot_find(&egress_slots, key);
+	if (s)
+		egress_finish(s, key);
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Is this the packet that was seen before? An skb's address alone says so wrongly for one packet in four beside
+ * container-to-container traffic: buffers are reused within microseconds. So about 64 bits of the packet itself
+ * are compared too, none of which NAT rewrites: neither addresses, ports and ICMP ids, nor checksums and TTL.
+ */
+#ifndef TARE_IDENTITY_H
+#define TARE_IDENTITY_H
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "path.h"
+#include "tare.h"
+
+#define TARE_PROTO_ICMP 1
+#define TARE_PROTO_TCP 6
+#define TARE_PROTO_UDP 17
+#define TARE_PROTO_FRAGMENT 44
+#define TARE_PROTO_ICMPV6 58
+
+#define TARE_VXLAN_OVERHEAD (8 + 8 + 14) /* UDP, VXLAN and inner Ethernet headers */
+
+/* A copy of a packet's headers: the IP header without options or extensions, then what follows them. */
+struct header {
+	u8 bytes[TARE_HEADER_BYTES] __attribute__((aligned(8)));
+	u32 len;       /* bytes filled; 0: not IP, or too short */
+	u32 transport; /* where the transport header is, 20 or 40 */
+	u8 protocol;   /* of the transport header; TARE_PROTO_FRAGMENT where it is in another fragment */
+};
+
+struct identity {
+	u64 fixed;         /* of headers; never 0 */
+	u64 payload;       /* of the first payload_bytes; 0 where they are not known */
+	u8 payload_bytes;  /* 0, 8 or 16 */
+};
+
+static __always_inline u64 mix(u64 hash, u64 word)
+{
+	/* The constant is 2^64 / golden ratio: Fibonacci hashing. */
+	hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
+	return hash ^ (hash >> 29);
+}
+
+static __always_inline u64 load64(const u8 *p)
+{
+	u64 v;
+
+	__builtin_memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static __always_inline u32 load32(const u8 *p)
+{
+	u32 v;
+
+	__builtin_memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static __always_inline u16 load16(const u8 *p)
+{
+	u16 v;
+
+	__builtin_memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* Copies at most max bytes of what lies at from, before end. Returns how many. */
+static __always_inline u32 header_copy(u8 *to, u32 max, const void *from, const void *end)
+{
+	s64 room = (s64)end - (s64)from;
+	u32 n = max;
+
+	if (room <= 0)
+		return 0;
+	if (room < max)
+		n = room;
+	/* The verifier forgets the bound across the spill: say it again where it counts. */
+	if (n > max)
+		return 0;
+	if (bpf_probe_read_kernel(to, n, from))
+		return 0;
+	return n;
+}
+
+/* The rare ones, out of the common path: IPv4 options and IPv6 extensions are stepped over. */
+static __always_inline void header_skip_extensions(struct header *h, const void *l3, const void *end)
+{
+	u32 offset;
+	u8 extension[8];
+	int i;
+
+	if (h->transport == 20) {
+		offset = (h->bytes[0] & 0x0f) * 4;
+		h->len = 20 + header_copy(h->bytes + 20, TARE_HEADER_BYTES - 20, l3 + offset, end);
+		return;
+	}
+	offset = 40;
+	for (i = 0; i < 4; i++) {
+		if (h->protocol != 0 && h->protocol != 43 && h->protocol != 60 && h->protocol != TARE_PROTO_FRAGMENT)
+			break;
+		if (header_copy(extension, sizeof(extension), l3 + offset, end) != sizeof(extension))
+			break;
+		if (h->protocol == TARE_PROTO_FRAGMENT) {
+			if (load16(extension + 2) & bpf_htons(0xfff8))
+				return; /* a later fragment: it has no transport header */
+			offset += 8;
+		} else {
+			offset += (extension[1] + 1) * 8;
+		}
+		h->protocol = extension[0];
+	}
+	h->bytes[6] = h->protocol;
+	h->len = 40 + header_copy(h->bytes + 40, TARE_HEADER_BYTES - 40, l3 + offset, end);
+}
+
+/* Reads the headers of a packet whose IP header is at l3. */
+static __always_inline void header_read(struct header *h, const struct sk_buff *skb, const void *l3)
+{
+	const void *end = skb->data + (skb->len - skb->data_len);
+	u32 n = header_copy(h->bytes, TARE_HEADER_BYTES, l3, end);
+
+	h->len = 0;
+	if (n < 28)
+		return;
+	h->len = n;
+	switch (h->bytes[0] >> 4) {
+	case 4:
+		h->transport = 20;
+		h->protocol = h->bytes[9];
+		if (h->bytes[0] != 0x45)
+			header_skip_extensions(h, l3, end);
+		if (load16(h->bytes + 6) & bpf_htons(0x1fff))
+			h->protocol = TARE_PROTO_FRAGMENT;
+		break;
+	case 6:
+		h->transport = 40;
+		h->protocol = h->bytes[6];
+		if (h->protocol == 0 || h->protocol == 43 || h->protocol == 60 || h->protocol == TARE_PROTO_FRAGMENT)
+			header_skip_extensions(h, l3, end);
+		break;
+	default:
+		h->len = 0;
+	}
+	if (h->len < h->transport + 8)
+		h->len = 0;
+}
+
+/* at is a constant in each call of these two, so that every access has a fixed offset. */
+static __always_inline void identify_payload(struct identity *id, const struct header *h, u32 at, u8 payload_bytes)
+{
+	id->payload = 0;
+	id->payload_bytes = 0;
+	if (payload_bytes == 16 && h->len >= at + 16) {
+		id->payload = mix(load64(h->bytes + at), load64(h->bytes + at + 8)) | 1;
+		id->payload_bytes = 16;
+	} else if (payload_bytes >= 8 && h->len >= at + 8) {
+		id->payload = mix(load64(h->bytes + at), 8) | 1;
+		id->payload_bytes = 8;
+	}
+}
+
+static __always_inline void identify_transport(struct identity *id, const struct header *h, u32 at, u8 payload_bytes)
+{
+	const u8 *transport = h->bytes + at;
+
+	switch (h->protocol) {
+	case TARE_PROTO_TCP:
+		id->fixed = mix(id->fixed, load64(transport + 4)); /* sequence and acknowledgement numbers */
+		if (h->len >= at + 16)
+			id->fixed = mix(id->fixed, load32(transport + 12)); /* flags and window */
+		payload_bytes = 0;
+		break;
+	case TARE_PROTO_UDP:
+		id->fixed = mix(id->fixed, load16(transport + 4)); /* length */
+		break;
+	case TARE_PROTO_ICMP:
+	case TARE_PROTO_ICMPV6:
+		id->fixed = mix(id->fixed, load16(transport)); /* type and code */
+		if (transport[0] == 8 || transport[0] == 0 || transport[0] == 128 || transport[0] == 129)
+			id->fixed = mix(id->fixed, load16(transport + 6)); /* sequence number; the id is NAT's */
+		else if (payload_bytes > 8)
+			payload_bytes = 8; /* an error: beyond these, NAT rewrites the packet that it quotes */
+		break;
+	case TARE_PROTO_FRAGMENT:
+		id->fixed |= 1;
+		identify_payload(id, h, at, payload_bytes); /* it is nothing but payload */
+		return;
+	}
+	id->fixed |= 1;
+	identify_payload(id, h, at + 8, payload_bytes);
+}
+
+/*
+ * The identity of the packet. payload_bytes is 16 where it is seen first; where it is seen again, what was found
+ * there: netfilter and GRO pull payload into the linear part on the way, so more may be readable by then.
+ */
+static __always_inline void identify(struct identity *id, const struct header *h, u8 payload_bytes)
+{
+	if (h->transport == 20) {
+		/* id, fragment offset and protocol: the words around them hold length, TTL and checksum */
+		id->fixed = mix(load32(h->bytes + 4), h->protocol);
+		identify_transport(id, h, 20, payload_bytes);
+	} else {
+		id->fixed = mix(load32(h->bytes) & bpf_htonl(0x000fffff), h->protocol); /* flow label */
+		identify_transport(id, h, 40, payload_bytes);
+	}
+}
+
+static __always_inline bool is_vxlan(const struct header *h)
+{
+	/* Both ways: the port of the destination. With IPv4 it is at 22, with IPv6 at 42. */
+	return h->protocol == TARE_PROTO_UDP &&
+	       load16(h->bytes + (h->transport == 20 ? 22 : 42)) == bpf_htons(vxlan_port);
+}
+
+/* Replaces the headers by those of the packet inside a VXLAN packet; len 0 if there is none. */
+static __always_inline void header_read_inner(struct header *h, const struct sk_buff *skb, const void *l3)
+{
+	header_read(h, skb, l3 + h->transport + TARE_VXLAN_OVERHEAD);
+}
+
+#endif

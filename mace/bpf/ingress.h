@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* A packet on its way in: from a NIC to a device of the container, and from there to the program. */
+#ifndef TARE_INGRESS_H
+#define TARE_INGRESS_H
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "roles.h"
+#include "store.h"
+#include "tasks.h"
+
+static __always_inline u64 monotonic(u64 realtime_ns)
+{
+	return realtime_ns - real_minus_mono_ns;
+}
+
+/* At a NIC nobody knows yet whose packet it is: NAT has not spoken. So every packet gets a slot, and a cheap one. */
+static __always_inline void ingress_start(const struct sk_buff *skb, u32 event)
+{
+	u64 now_ns = bpf_ktime_get_ns(), key = skb_key(skb), overwritten = 0;
+	const void *l3 = skb->data;
+	struct header h = {};
+	struct identity id = {};
+	struct ingress_slot *s;
+
+	s = slot_claim(&ingress_slots, key, now_ns, max_age_ns, &overwritten);
+	if (!s)
+		return;
+	header_read(&h, skb, l3);
+	if (h.len && is_vxlan(&h))
+		header_read_inner(&h, skb, l3);
+	if (h.len)
+		identify(&id, &h, 16);
+	/*
+	 * With several start events the first one's time counts. A later one completes what was missing then: the
+	 * identity (napi_gro_frags: headers are not in the linear part yet) and the stamp, and shows if GRO has merged.
+	 */
+	if (ingress_start_events != event && s->slot.key == key && now_ns - s->slot.time_ns < max_age_ns &&
+	    (!s->slot.fixed || slot_is(&s->slot, &id))) {
+		now_ns = s->slot.time_ns;
+		s->slot.flags = s->slot.len != skb->len;
+	} else {
+		s->slot.flags = 0;
+		if (ingress_outer_stamp && skb->tstamp > 0)
+			now_ns = monotonic(skb->tstamp);
+	}
+	s->slot.key = 0;
+	s->slot.len = skb->len;
+	s->stamp_ns = skb->tstamp;
+	slot_fill(&s->slot, key, &id, now_ns);
+}
+
+/* The latency that the path asks for; 0: the path's inner end has not been reached, or its clock was set. */
+static __always_inline u64 ingress_latency(const struct way *w, u32 flags, u64 end_ns)
+{
+	u64 outer_ns = w->outer_ns, inner_ns = end_ns;
+
+	if (ingress_inner_event == TARE_STAMP || (ingress_by_socket && (flags & TARE_F_KERNEL_STAMP))) {
+		if (!w->inner_stamp_ns)
+			return 0;
+		inner_ns = monotonic(w->inner_stamp_ns);
+		if (ingress_stamp_pair) {
+			if (!w->outer_stamp_ns)
+				return 0;
+			outer_ns = monotonic(w->outer_stamp_ns);
+		}
+	} else if (ingress_inner_event == TARE_NETIF_RX || ingress_inner_event == TARE_NETIF_RECEIVE_SKB) {
+		inner_ns = w->inner_ns;
+	}
+	return inner_ns >= outer_ns && inner_ns - outer_ns <= max_age_ns ? inner_ns - outer_ns : 0;
+}
+
+/* Keeps the way for the program that will read the packet. */
+static __always_inline void delivery_start(const struct sk_buff *skb, u32 ns, const struct identity *id,
+					   const struct way *w)
+{
+	u64 key = head_key(skb), overwritten = 0;
+	struct delivery_slot *d = slot_claim(&delivery_slots, key, w->inner_ns, max_age_ns, &overwritten);
+
+	if (!d)
+		return;
+	d->slot.key = 0;
+	d->slot.ns = ns;
+	d->slot.len = skb->len;
+	d->slot.flags = 0;
+	d->way = *w;
+	slot_fill(&d->slot, key, id, w->inner_ns);
+}
+
+static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns)
+{
+	u64 key = skb_key(skb), now_ns = bpf_ktime_get_ns(), latency_ns;
+	struct tare_counters *c = counters_of(ns);
+	struct ingress_slot *s = slot_find(&ingress_slots, key);
+	u8 status = TARE_UNSTARTED;
+	struct header h = {};
+	struct identity id;
+	struct tare_record *r;
+	struct way w = {};
+
+	if (!c)
+		return;
+	header_read(&h, skb, skb->data);
+	if (!h.len) {
+		c->malformed++;
+		return;
+	}
+	/* The payload counts as far as it was readable at the NIC; a packet that was not seen there has no slot. */
+	identify(&id, &h, s ? s->slot.payload_bytes : 16);
+	if (s && now_ns - s->slot.time_ns > max_age_ns) {
+		reject(true);
+		s = NULL;
+	}
+	if (s && !slot_is(&s->slot, &id)) {
+		reject(false);
+		s = NULL;
+	}
+	if (s) {
+		status = TARE_MATCHED;
+		if (s->slot.seal != slot_seal(&s->slot, key))
+			status = TARE_AMBIGUOUS;
+		else if (s->slot.flags || s->slot.len != skb->len)
+			status = TARE_MERGED;
+		w.outer_ns = s->slot.time_ns;
+		w.outer_stamp_ns = s->stamp_ns;
+		s->slot.key = 0;
+	}
+	w.inner_stamp_ns = skb->tstamp;
+	r = record_reserve(ns, c);
+	if (r) {
+		r->kind = TARE_INGRESS;
+		r->status = status;
+		r->flags = 0;
+		r->pid = 0;
+		r->len = skb->len;
+		r->header_len = h.len;
+		r->outer_ns = w.outer_ns;
+		r->syscall_ns = 0;
+		r->inner_stamp_ns = w.inner_stamp_ns;
+		r->outer_stamp_ns = w.outer_stamp_ns;
+		__builtin_memcpy(r->header, h.bytes, TARE_HEADER_BYTES);
+	}
+	w.inner_ns = bpf_ktime_get_ns();
+	w.token = (w.inner_ns << 8) | (bpf_get_smp_processor_id() & 0xff);
+	if (r) {
+		r->inner_ns = w.inner_ns;
+		r->token = w.token;
+		record_submit(r);
+	}
+	switch (status) {
+	case TARE_MATCHED:
+		c->ingress_matched++;
+		latency_ns = ingress_latency(&w, 0, 0);
+		if (!delivery_event && latency_ns)
+			aggregate(ns, 1, latency_ns);
+		break;
+	case TARE_AMBIGUOUS:
+		c->ingress_ambiguous++;
+		break;
+	case TARE_MERGED:
+		c->ingress_merged++;
+		break;
+	default:
+		c->ingress_unstarted++;
+		return;
+	}
+	if (delivery_event)
+		delivery_start(skb, ns, &id, &w);
+}
+
+/* Tells of a packet that has reached a program. end_ns: 0, or when the receiving call returned. */
+static __always_inline void delivery_finish(u32 ns, const struct way *w, u32 flags, u64 end_ns)
+{
+	struct tare_counters *c = counters_of(ns);
+	struct tare_record *r;
+	u64 latency_ns;
+
+	if (!c)
+		return;
+	c->delivered++;
+	r = record_reserve(ns, c);
+	if (r) {
+		__builtin_memset(r, 0, sizeof(*r));
+		r->kind = TARE_DELIVERY;
+		r->flags = flags;
+		r->pid = bpf_get_current_pid_tgid() >> 32;
+		r->token = w->token;
+		r->inner_ns = w->inner_ns;
+		r->outer_ns = w->outer_ns;
+		r->inner_stamp_ns = w->inner_stamp_ns;
+		r->outer_stamp_ns = w->outer_stamp_ns;
+		if (end_ns)
+			end_ns = bpf_ktime_get_ns();
+		r->syscall_ns = end_ns;
+		record_submit(r);
+	}
+	latency_ns = ingress_latency(w, flags, end_ns ? end_ns : w->inner_ns);
+	if (latency_ns)
+		aggregate(ns, 1, latency_ns);
+}
+
+/* A program copies a packet out. Raw sockets and error queues hold clones, which share the head. */
+static __always_inline void delivery_copy(const struct sk_buff *skb)
+{
+	u32 ns = container_of_task(bpf_get_current_task_btf()), flags = 0;
+	u64 key = head_key(skb);
+	struct delivery_slot *d;
+	const struct sock *sk;
+	struct header h = {};
+	struct identity id;
+	struct thread *t;
+
+	if (ns == NOT_ACTIVE)
+		return;
+	d = slot_find(&delivery_slots, key);
+	if (!d || d->slot.ns != ns)
+		return;
+	/* network_header points at the quoted packet in an error queue's clone; mac_header still tells the truth. */
+	header_read(&h, skb, skb->head + skb->mac_header + skb->mac_len);
+	if (h.len)
+		identify(&id, &h, d->slot.payload_bytes);
+	if (!h.len || !slot_is(&d->slot, &id) || d->slot.seal != slot_seal(&d->slot, key)) {
+		struct tare_counters *c = counters_of(ns);
+
+		if (c)
+			c->delivered_unmatched++;
+		return;
+	}
+	sk = skb->sk;
+	if (!sk)
+		sk = socket_of_syscall(); /* UDP: its queued packets belong to no socket */
+	if (sk && takes_kernel_stamp(sk))
+		flags |= TARE_F_KERNEL_STAMP;
+	if (delivery_event == TARE_SKB_COPY) {
+		delivery_finish(ns, &d->way, flags, 0);
+		return;
+	}
+	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, 0);
+	if (!t || !t->enter_ns) {
+		delivery_finish(ns, &d->way, flags, 0); /* no call to end: a kernel thread reads (io_uring's SQPOLL) */
+		return;
+	}
+	if (t->received_count >= PENDING) {
+		struct tare_counters *c = counters_of(ns);
+
+		if (c)
+			c->pending_overflow++;
+		return;
+	}
+	t->received[t->received_count & (PENDING - 1)] = (struct received){ d->way, flags | TARE_F_SYSCALL, ns };
+	t->received_count++;
+}
+
+/* The receiving call returns with what it has copied. */
+static __always_inline void delivery_syscall_exit(struct thread *t)
+{
+	u32 i;
+
+	for (i = 0; i < PENDING; i++) {
+		struct received *got = &t->received[i];
+
+		if (i >= t->received_count)
+			break;
+		delivery_finish(got->ns & (TARE_NAMESPACES - 1), &got->way, got->flags, 1);
+	}
+	t->received_count = 0;
+}
+
+#endif

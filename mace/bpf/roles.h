@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Whose device is it? The question comes first in every program and costs a few loads, because most packets on a
+ * host belong to nobody who asked.
+ */
+#ifndef TARE_ROLES_H
+#define TARE_ROLES_H
+
+#include <bpf/bpf_helpers.h>
+
+#include "path.h"
+#include "tare.h"
+
+#define LOOPBACK_IFINDEX 1 /* in every network namespace */
+
+/*
+ * The active namespaces, at cookie % TARE_COOKIE_SLOTS or up to PROBES - 1 places behind it. Cookies are handed out
+ * one after the other, so collisions are rare; the Go side (namespaces.go) refuses what does not fit.
+ */
+#define PROBES 8
+
+struct active_namespace {
+	u64 cookie; /* 0: free */
+	u32 index;
+	u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TARE_COOKIE_SLOTS);
+	__type(key, u32);
+	__type(value, struct active_namespace);
+} namespaces SEC(".maps");
+
+#define NOT_ACTIVE TARE_NAMESPACES
+
+static __always_inline u32 namespace_index(u64 cookie)
+{
+	u32 i, at;
+
+	for (i = 0; i < PROBES; i++) {
+		struct active_namespace *ns;
+
+		at = (cookie + i) & (TARE_COOKIE_SLOTS - 1);
+		ns = bpf_map_lookup_elem(&namespaces, &at);
+		if (!ns || !ns->cookie)
+			return NOT_ACTIVE;
+		if (ns->cookie == cookie)
+			return ns->index & (TARE_NAMESPACES - 1);
+	}
+	return NOT_ACTIVE;
+}
+
+/* The namespace whose container this device belongs to, or NOT_ACTIVE. */
+static __always_inline u32 container_of_device(const struct net_device *dev)
+{
+	if (dev->ifindex == LOOPBACK_IFINDEX)
+		return NOT_ACTIVE;
+	return namespace_index(dev->nd_net.net->net_cookie);
+}
+
+static __always_inline bool is_nic(const struct net_device *dev)
+{
+	u32 ifindex = dev->ifindex;
+
+	if (ifindex != nic_ifindex[0] && ifindex != nic_ifindex[1] && ifindex != nic_ifindex[2] &&
+	    ifindex != nic_ifindex[3])
+		return false;
+	return dev->nd_net.net->net_cookie == nic_netns_cookie;
+}
+
+#endif

@@ -1,0 +1,258 @@
+// Package mace measures, for each packet of a container, how long it takes between the container and the host's NIC,
+// by eBPF programs on the kernel's tracepoints, and corrects round-trip times by it.
+//
+// An Engine is an event path attached to a kernel. Engine.Activate begins to watch one network namespace and gives
+// its records, counters and aggregates; namespaces that nobody activated cost a few loads per packet. Joiner makes
+// packets out of records, Correlator makes round trips out of packets.
+//
+// The method, and its name, come from C. Misa, S. Kannan and R. Durairajan, "Can We Containerize Internet
+// Measurements?", ANRW 2019.
+package mace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+)
+
+// MaxNICs is how many outer devices an engine can have.
+const MaxNICs = 4
+
+// Options say what an Engine watches.
+type Options struct {
+	Path Path
+	// NICs are the outer devices, all in one network namespace.
+	NICs []Device
+	// VXLANPort is the UDP port by which encapsulated packets are known; 0 means 4789.
+	VXLANPort uint16
+	// RingBytes is the size of each namespace's ring, a power of two; 0 means 4 MiB, some 24,000 records.
+	RingBytes int
+	// Inert attaches programs that do nothing: the floor below which no tracer's cost can be.
+	Inert bool
+}
+
+// Device is a network device: an interface index means something only within its network namespace.
+type Device struct {
+	NetNSCookie uint64
+	Index       int
+	Name        string
+}
+
+// Errors that a caller may want to tell apart; each comes wrapped with what was attempted.
+var (
+	ErrPrivilege = errors.New("needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN")
+	ErrKernel    = errors.New("this kernel lacks what tare needs")
+)
+
+// Engine is a path attached to the kernel. Its methods may be called from several goroutines.
+type Engine struct {
+	path    Path
+	plan    plan
+	options Options
+	objects *ebpf.Collection
+	links   []link.Link
+	clock   *clock
+	stamps  *stampHolder
+
+	mu         sync.Mutex
+	namespaces [maxNamespaces]*Namespace
+}
+
+// Open loads and attaches the programs that the path needs. The caller must Close the engine.
+func Open(options Options) (_ *Engine, err error) {
+	if len(options.NICs) == 0 || len(options.NICs) > MaxNICs {
+		return nil, fmt.Errorf("opening engine: %d NICs given, want 1 to %d", len(options.NICs), MaxNICs)
+	}
+	if options.RingBytes == 0 {
+		options.RingBytes = 4 << 20
+	}
+	e := &Engine{path: options.Path, plan: options.Path.plan(), options: options}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
+	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, unix.EPERM) {
+		return nil, fmt.Errorf("raising the limit of locked memory: %w", err)
+	}
+	spec, err := e.spec()
+	if err != nil {
+		return nil, err
+	}
+	e.objects, err = ebpf.NewCollection(spec)
+	if err != nil {
+		return nil, explain("loading eBPF programs", err)
+	}
+	if e.clock, err = newClock(e.objects.Variables["real_minus_mono_ns"]); err != nil {
+		return nil, err
+	}
+	if e.path.usesStamp() {
+		if e.stamps, err = holdStamps(); err != nil {
+			return nil, err
+		}
+	}
+	return e, e.attach()
+}
+
+// spec is the object with the plan's constants, and without what the plan does not need.
+func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
+	spec, err := loadBpf()
+	if err != nil {
+		return nil, fmt.Errorf("reading the embedded eBPF object: %w", err)
+	}
+	var ifindex [MaxNICs]uint32
+	for i, nic := range e.options.NICs {
+		if nic.NetNSCookie != e.options.NICs[0].NetNSCookie {
+			return nil, fmt.Errorf("opening engine: NICs %s and %s are in different network namespaces",
+				e.options.NICs[0].Name, nic.Name)
+		}
+		ifindex[i] = uint32(nic.Index)
+	}
+	constants := map[string]any{
+		"egress_start_event":   uint32(e.plan.egressStart),
+		"egress_end_event":     uint32(e.plan.egressEnd),
+		"egress_from_syscall":  asUint32(e.plan.egressFromSyscall),
+		"ingress_start_events": uint32(e.plan.ingressStart),
+		"ingress_outer_stamp":  asUint32(e.plan.ingressOuterStamp),
+		"ingress_end_event":    uint32(e.plan.ingressEnd),
+		"ingress_inner_event":  uint32(e.plan.ingressInner),
+		"ingress_by_socket":    asUint32(e.plan.bySocket),
+		"ingress_stamp_pair":   asUint32(e.plan.stampPair),
+		"delivery_event":       uint32(e.plan.delivery),
+		"nic_netns_cookie":     e.options.NICs[0].NetNSCookie,
+		"nic_ifindex":          ifindex,
+	}
+	if e.options.Inert {
+		// No event is any point's: what remains of each program is its call.
+		for _, name := range []string{"egress_start_event", "egress_end_event", "ingress_start_events", "ingress_end_event"} {
+			constants[name] = uint32(0)
+		}
+	}
+	if e.options.VXLANPort != 0 {
+		constants["vxlan_port"] = e.options.VXLANPort
+	}
+	for name, value := range constants {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	needed := e.plan.tracepoints()
+	for name := range spec.Programs {
+		if needed&eventNames[name] == 0 {
+			delete(spec.Programs, name)
+		}
+	}
+	if e.plan.delivery == 0 {
+		spec.Maps["delivery_slots"].MaxEntries = 1
+	}
+	spec.Maps["rings"].InnerMap.MaxEntries = uint32(e.options.RingBytes)
+	return spec, nil
+}
+
+func asUint32(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (e *Engine) attach() error {
+	for name, program := range e.objects.Programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: program})
+		if err != nil {
+			return explain(fmt.Sprintf("attaching to tracepoint %s", name), err)
+		}
+		e.links = append(e.links, l)
+	}
+	return nil
+}
+
+// explain names the cause behind a failed load or attachment where it is a known one.
+func explain(attempt string, err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && os.Geteuid() != 0:
+		return fmt.Errorf("%s: %w: %w", attempt, ErrPrivilege, err)
+	case errors.Is(err, btf.ErrNotFound) || errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s: %w: %w", attempt, ErrKernel, err)
+	}
+	return fmt.Errorf("%s: %w", attempt, err)
+}
+
+// Path is the path that the engine follows.
+func (e *Engine) Path() Path { return e.path }
+
+// Close detaches and unloads everything. It may be called more than once.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	namespaces := e.namespaces
+	e.mu.Unlock()
+	for _, ns := range namespaces {
+		if ns != nil {
+			ns.Close()
+		}
+	}
+	// Each detachment waits until no CPU runs the program: all together wait no longer than one.
+	var wait sync.WaitGroup
+	for _, l := range e.links {
+		wait.Go(func() { l.Close() })
+	}
+	wait.Wait()
+	e.links = nil
+	if e.stamps != nil {
+		e.stamps.release()
+		e.stamps = nil
+	}
+	if e.objects != nil {
+		e.objects.Close()
+	}
+	return nil
+}
+
+// Rejections is how often the same skb's address belonged to another packet, or to one too long ago: what the
+// identity check has kept from being a false match. Of all namespaces together.
+type Rejections struct {
+	Identity, Age uint64
+}
+
+// Rejections reads the engine's count.
+func (e *Engine) Rejections() (Rejections, error) {
+	var perCPU []bpfTareRejections
+	if err := e.objects.Maps["rejections"].Lookup(uint32(0), &perCPU); err != nil {
+		return Rejections{}, fmt.Errorf("reading the count of rejected matches: %w", err)
+	}
+	var sum Rejections
+	for _, r := range perCPU {
+		sum.Identity += r.Identity
+		sum.Age += r.Age
+	}
+	return sum, nil
+}
+
+// ProgramCost is what the kernel's own statistics say of one program.
+type ProgramCost struct {
+	Tracepoint string
+	Runs       uint64
+	Time       time.Duration
+	Missed     uint64
+}
+
+// ProgramCosts reads run counts and times, which the kernel keeps only while kernel.bpf_stats_enabled is set.
+func (e *Engine) ProgramCosts() ([]ProgramCost, error) {
+	var costs []ProgramCost
+	for name, program := range e.objects.Programs {
+		stats, err := program.Stats()
+		if err != nil {
+			return nil, fmt.Errorf("reading statistics of the program at %s: %w", name, err)
+		}
+		costs = append(costs, ProgramCost{name, stats.RunCount, stats.Runtime, stats.RecursionMisses})
+	}
+	return costs, nil
+}

@@ -1,0 +1,51 @@
+package subtract
+
+import (
+	"fmt"
+
+	"tare/container"
+)
+
+// Audit compares what the programs saw with what the container's devices counted by themselves. On a veth both are
+// equal; where the programs saw less, the kernel has kept packets from them, and the missing samples are no losses of
+// the network.
+type Audit struct {
+	DevicePackets uint64 `json:"device_packets"`
+	Seen          uint64 `json:"seen"`
+}
+
+// Missing is how many packets the programs did not see.
+func (a Audit) Missing() uint64 {
+	if a.Seen >= a.DevicePackets {
+		return 0
+	}
+	return a.DevicePackets - a.Seen
+}
+
+// deviceCount is what all devices of a network namespace but lo have sent and received since they were made.
+type deviceCount uint64
+
+func countDevicePackets(netns string) (deviceCount, error) {
+	var sum deviceCount
+	devices, err := container.Devices(netns)
+	if err != nil {
+		return 0, fmt.Errorf("counting the container's packets: %w", err)
+	}
+	for _, device := range devices {
+		sum += deviceCount(device.TxPackets + device.RxPackets)
+	}
+	return sum, nil
+}
+
+// Audit reads both counts since the session began.
+func (s *Session) Audit() (Audit, error) {
+	counters, err := s.ns.Counters()
+	if err != nil {
+		return Audit{}, err
+	}
+	now, err := countDevicePackets(s.target.NetNSPath)
+	if err != nil {
+		return Audit{}, err
+	}
+	return Audit{DevicePackets: uint64(now - s.devices), Seen: counters.DeviceTx + counters.DeviceRx}, nil
+}

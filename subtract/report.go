@@ -1,0 +1,290 @@
+package subtract
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"tare/mace"
+	"tare/tool"
+)
+
+func isTerminal(file *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// us rounds to ns, so that JSON does not show digits that nobody measured.
+func us(v float64) float64 { return math.Round(v*1e3) / 1e3 }
+
+// Distribution is a set of times in us, as JSON has it.
+type Distribution struct {
+	Mean   float64 `json:"mean"`
+	P50    float64 `json:"p50"`
+	P90    float64 `json:"p90"`
+	P99    float64 `json:"p99"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Stddev float64 `json:"stddev"`
+}
+
+func distribution(d tool.Dist) *Distribution {
+	if d.N == 0 {
+		return nil
+	}
+	return &Distribution{us(d.Mean), us(d.P50), us(d.P90), us(d.P99), us(d.Min), us(d.Max), us(d.Stddev)}
+}
+
+func aggregateDistribution(a mace.Aggregate) *Distribution {
+	if a.Count == 0 {
+		return nil
+	}
+	q := func(q float64) float64 { return us(float64(a.QuantileNS(q)) / 1e3) }
+	return &Distribution{us(a.MeanNS / 1e3), q(.5), q(.9), q(.99), us(float64(a.MinNS) / 1e3), us(float64(a.MaxNS) / 1e3), us(a.StddevNS / 1e3)}
+}
+
+// replyLine is one RTT that the tool printed, in JSON.
+type replyLine struct {
+	Type        string   `json:"type"`
+	Seq         int      `json:"seq"`
+	Hop         int      `json:"hop,omitempty"`
+	Src         string   `json:"src,omitempty"`
+	Dst         string   `json:"dst,omitempty"`
+	RTTUs       float64  `json:"rtt_us"`
+	EgressUs    *float64 `json:"egress_us"`
+	IngressUs   *float64 `json:"ingress_us"`
+	CorrectedUs *float64 `json:"corrected_us"`
+	As          string   `json:"as"`
+	Path        string   `json:"path"`
+	Status      string   `json:"status"`
+}
+
+// summaryLine is the last line of JSON output.
+type summaryLine struct {
+	Type        string         `json:"type"`
+	Sent        int            `json:"sent"`
+	Received    int            `json:"received"`
+	Matched     int            `json:"matched"`
+	Coverage    float64        `json:"coverage"`
+	RTTUs       *Distribution  `json:"rtt_us"`
+	AddedUs     *Distribution  `json:"added_us"`
+	CorrectedUs *Distribution  `json:"corrected_us"`
+	EgressUs    *Distribution  `json:"egress_us"`
+	IngressUs   *Distribution  `json:"ingress_us"`
+	As          string         `json:"as"`
+	Path        string         `json:"path"`
+	NICs        []string       `json:"nics"`
+	Status      map[string]int `json:"status"`
+	Audit       Audit          `json:"audit"`
+	Dropped     uint64         `json:"records_dropped"`
+}
+
+// reporter shows a run in one of the output formats.
+type reporter interface {
+	reply(tool.Reply, tool.Correction)
+	stats(tool.Stats, tool.Report)
+	finish() error
+}
+
+func newReporter(r *run) reporter {
+	base := baseReport{run: r}
+	switch {
+	case r.options.JSON:
+		return &jsonReport{base, json.NewEncoder(r.options.Stdout)}
+	case r.options.CSV:
+		return &csvReport{baseReport: base, out: csv.NewWriter(r.options.Stdout)}
+	}
+	return &textReport{base}
+}
+
+type baseReport struct {
+	run            *run
+	sent, received int // as the tool says
+}
+
+func (b *baseReport) reply(tool.Reply, tool.Correction) {}
+
+func (b *baseReport) stats(st tool.Stats, _ tool.Report) {
+	if !st.Interim {
+		b.sent += st.Sent
+		b.received += st.Received
+	}
+}
+
+// summary puts together what is known at the end.
+func (b *baseReport) summary() (summaryLine, error) {
+	r := b.run
+	line := summaryLine{
+		Type: "summary", As: r.options.As, Path: r.options.Path.Name, NICs: r.session.NICNames(),
+		Status: map[string]int{},
+	}
+	var err error
+	if line.Audit, err = r.session.Audit(); err != nil && r.options.Target.Alive() {
+		return line, err
+	}
+	counters, err := r.session.Counters()
+	if err != nil {
+		return line, err
+	}
+	line.Dropped = counters.RingDropped
+	egress, ingress, err := r.session.Aggregates()
+	if err != nil {
+		return line, err
+	}
+	line.EgressUs, line.IngressUs = aggregateDistribution(egress), aggregateDistribution(ingress)
+	if r.annotator == nil {
+		r.trips.summarize(&line)
+		return line, nil
+	}
+	total := r.annotator.Summary().Total()
+	line.Sent, line.Received, line.Matched = b.sent, b.received, total.Corrected
+	for status, n := range total.Uncorrected {
+		line.Status[status] = n
+	}
+	line.Status[mace.Matched.String()] = total.Corrected
+	line.RTTUs, line.AddedUs, line.CorrectedUs = distribution(total.RTT), distribution(total.Added), distribution(total.CorrectedRTT)
+	if total.Replies == 0 && b.received > 0 {
+		// ping -f and -q print no replies: what was seen in the kernel stands for them.
+		r.trips.summarize(&line)
+		line.Sent, line.Received = b.sent, b.received
+	}
+	line.Received = max(line.Received, total.Replies)
+	line.Sent = max(line.Sent, line.Received)
+	if line.Received > 0 {
+		line.Coverage = float64(line.Matched) / float64(line.Received)
+	}
+	return line, nil
+}
+
+type jsonReport struct {
+	baseReport
+	out *json.Encoder
+}
+
+func (j *jsonReport) reply(r tool.Reply, c tool.Correction) {
+	j.out.Encode(j.run.replyLine(r, c))
+}
+
+func (j *jsonReport) finish() error {
+	line, err := j.summary()
+	if err != nil {
+		return err
+	}
+	return j.out.Encode(line)
+}
+
+func (r *run) replyLine(reply tool.Reply, c tool.Correction) replyLine {
+	line := replyLine{
+		Type: "rtt", Seq: reply.Seq, Hop: reply.Hop, RTTUs: us(reply.RTTUs), As: r.options.As,
+		Path: r.options.Path.Name, Status: c.Status, Dst: reply.Target,
+	}
+	if reply.TargetAddr.IsValid() {
+		line.Dst = reply.TargetAddr.String()
+	}
+	if trip, ok := r.trips.last(); ok && c.OK {
+		egress, ingress := us(float64(trip.Request.LatencyNS())/1e3), us(float64(trip.Reply.LatencyNS())/1e3)
+		corrected := us(c.CorrectedUs)
+		line.Src = trip.Request.Src.String()
+		line.EgressUs, line.IngressUs, line.CorrectedUs = &egress, &ingress, &corrected
+		line.Status = mace.Matched.String()
+	}
+	return line
+}
+
+type csvReport struct {
+	baseReport
+	out    *csv.Writer
+	header bool
+}
+
+func (c *csvReport) reply(r tool.Reply, correction tool.Correction) {
+	if !c.header {
+		c.header = true
+		c.out.Write([]string{"seq", "hop", "src", "dst", "rtt_us", "egress_us", "ingress_us", "corrected_us", "as", "path", "status"})
+	}
+	line := c.run.replyLine(r, correction)
+	number := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*v, 'f', -1, 64)
+	}
+	c.out.Write([]string{
+		strconv.Itoa(line.Seq), strconv.Itoa(line.Hop), line.Src, line.Dst, number(&line.RTTUs),
+		number(line.EgressUs), number(line.IngressUs), number(line.CorrectedUs), line.As, line.Path, line.Status,
+	})
+	c.out.Flush()
+}
+
+func (c *csvReport) finish() error {
+	c.out.Flush()
+	return c.out.Error()
+}
+
+// textReport adds to the tool's own text, which the annotator has corrected, what it leaves open.
+type textReport struct{ baseReport }
+
+func (t *textReport) finish() error {
+	line, err := t.summary()
+	if err != nil {
+		return err
+	}
+	out := t.run.options.Stdout
+	if t.run.annotator == nil {
+		writeSummary(out, line)
+	}
+	writeDoubts(t.run.options.Stderr, line)
+	return nil
+}
+
+// writeSummary is what `tare run` says at the end of a tool whose text it does not know.
+func writeSummary(out io.Writer, line summaryLine) {
+	fmt.Fprintf(out, "\n--- tare: %s, between the container and %s ---\n", line.As, join(line.NICs))
+	fmt.Fprintf(out, "%-9s %10s %10s %10s %10s %10s %10s  us\n", "", "min", "p50", "p90", "p99", "max", "mean")
+	for _, row := range []struct {
+		name string
+		d    *Distribution
+	}{
+		{"egress", line.EgressUs}, {"ingress", line.IngressUs},
+		{"gross RTT", line.RTTUs}, {"tare", line.AddedUs}, {"net RTT", line.CorrectedUs},
+	} {
+		if row.d != nil {
+			d := row.d
+			fmt.Fprintf(out, "%-9s %10.1f %10.1f %10.1f %10.1f %10.1f %10.1f\n", row.name, d.Min, d.P50, d.P90, d.P99, d.Max, d.Mean)
+		}
+	}
+	if line.EgressUs == nil && line.IngressUs == nil {
+		fmt.Fprintf(out, "no packet passed between the container and %s\n", join(line.NICs))
+	}
+	if line.Received > 0 {
+		fmt.Fprintf(out, "%d round trips, %.1f%% of them corrected\n", line.Received, 100*line.Coverage)
+	}
+}
+
+// writeDoubts says what keeps the figures from being complete.
+func writeDoubts(out io.Writer, line summaryLine) {
+	if line.Dropped > 0 {
+		fmt.Fprintf(out, "tare: %d records were lost because the ring was full; counts and aggregates are complete\n", line.Dropped)
+	}
+	if missing := line.Audit.Missing(); missing > 0 {
+		fmt.Fprintf(out, "tare: audit: the container's devices counted %d packets, the programs saw %d: %d went unseen\n",
+			line.Audit.DevicePackets, line.Audit.Seen, missing)
+	}
+}
+
+func join(names []string) string {
+	text := ""
+	for i, name := range names {
+		if i > 0 {
+			text += ", "
+		}
+		text += name
+	}
+	return text
+}
