@@ -331,14 +331,13 @@ func TestCancelAtOnceLeavesNothing(t *testing.T) {
 }
 
 func TestDeathLeavesNothing(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime *containertest.Runtime) {
-		runtime.RunContainer(t, "orphan")
+	eachTarget(t, func(t *testing.T, target container.Target) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
 		}
 		helper := exec.Command(self)
-		helper.Env = append(os.Environ(), helperVariable+"="+runtime.Name+":orphan")
+		helper.Env = append(os.Environ(), helperVariable+"="+target.String())
 		helper.Stderr = os.Stderr
 		if err := helper.Start(); err != nil {
 			t.Fatal(err)
@@ -353,7 +352,14 @@ func TestDeathLeavesNothing(t *testing.T) {
 }
 
 func runSleepIn(name string) {
-	target, err := container.Find(context.Background(), name)
+	var target container.Target
+	var pid int
+	_, err := fmt.Sscanf(name, "process %d", &pid)
+	if err == nil {
+		target, err = container.FromPID(pid)
+	} else {
+		target, err = container.Find(context.Background(), name)
+	}
 	if err == nil {
 		err = target.Command(context.Background(), []string{"sleep", "77777"}, container.Options{}).Run()
 	}

@@ -65,8 +65,8 @@ type replyLine struct {
 	Status      string   `json:"status"`
 }
 
-// summaryLine is the last line of JSON output.
-type summaryLine struct {
+// Summary is the last line of JSON output.
+type Summary struct {
 	Type        string         `json:"type"`
 	Sent        int            `json:"sent"`
 	Received    int            `json:"received"`
@@ -118,9 +118,9 @@ func (b *baseReport) stats(st tool.Stats, _ tool.Report) {
 }
 
 // summary puts together what is known at the end.
-func (b *baseReport) summary() (summaryLine, error) {
+func (b *baseReport) summary() (Summary, error) {
 	r := b.run
-	line := summaryLine{
+	line := Summary{
 		Type: "summary", As: r.options.As, Path: r.options.Path.Name, NICs: r.session.NICNames(),
 		Status: map[string]int{},
 	}
@@ -244,7 +244,7 @@ func (t *textReport) finish() error {
 }
 
 // writeSummary is what `tare run` says at the end of a tool whose text it does not know.
-func writeSummary(out io.Writer, line summaryLine) {
+func writeSummary(out io.Writer, line Summary) {
 	fmt.Fprintf(out, "\n--- tare: %s, between the container and %s ---\n", line.As, join(line.NICs))
 	fmt.Fprintf(out, "%-9s %10s %10s %10s %10s %10s %10s  us\n", "", "min", "p50", "p90", "p99", "max", "mean")
 	for _, row := range []struct {
@@ -268,7 +268,7 @@ func writeSummary(out io.Writer, line summaryLine) {
 }
 
 // writeDoubts says what keeps the figures from being complete.
-func writeDoubts(out io.Writer, line summaryLine) {
+func writeDoubts(out io.Writer, line Summary) {
 	if line.Dropped > 0 {
 		fmt.Fprintf(out, "tare: %d records were lost because the ring was full; counts and aggregates are complete\n", line.Dropped)
 	}
@@ -287,4 +287,22 @@ func join(names []string) string {
 		text += name
 	}
 	return text
+}
+
+// ReadSummary finds the summary in a run's JSON output.
+func ReadSummary(output io.Reader) (Summary, error) {
+	decoder := json.NewDecoder(output)
+	for {
+		var line json.RawMessage
+		if err := decoder.Decode(&line); err != nil {
+			return Summary{}, fmt.Errorf("reading the summary of a run: %w", err)
+		}
+		var kind struct{ Type string }
+		if err := json.Unmarshal(line, &kind); err != nil || kind.Type != "summary" {
+			continue
+		}
+		var summary Summary
+		err := json.Unmarshal(line, &summary)
+		return summary, err
+	}
 }

@@ -145,7 +145,7 @@ func (t *roundTrips) allAdded() []float64 {
 }
 
 // summarize fills in what is known without the tool's text.
-func (t *roundTrips) summarize(line *summaryLine) {
+func (t *roundTrips) summarize(line *Summary) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line.Status = map[string]int{}

@@ -40,7 +40,7 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{code: 2, err: err} })
-	root.AddCommand(newRunCommand(), newLabCommand())
+	root.AddCommand(newRunCommand(), newWatchCommand(), newDoctorCommand(), newDemoCommand(), newLabCommand())
 	return root
 }
 

@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -48,9 +49,11 @@ var privateHost *host
 
 // host is the private host: a directory for what its daemons store, and the daemons that run.
 type host struct {
-	dir    string
-	docker *Runtime
-	podman *Runtime
+	dir string
+
+	starting sync.Mutex // tests may run at the same time
+	docker   *Runtime
+	podman   *Runtime
 }
 
 // Main runs a package's tests on a private host and returns the exit code. Without root it just runs them:

@@ -25,6 +25,8 @@ type Runtime struct {
 func StartDocker(t testing.TB) *Runtime {
 	t.Helper()
 	host := requireHost(t)
+	host.starting.Lock()
+	defer host.starting.Unlock()
 	if host.docker == nil {
 		docker := &Runtime{Name: "docker", group: "/" + filepath.Base(host.dir)}
 		if err := host.startDockerd(docker.group); err != nil {
@@ -87,6 +89,8 @@ func tail(path string) string {
 func StartPodman(t testing.TB) *Runtime {
 	t.Helper()
 	host := requireHost(t)
+	host.starting.Lock()
+	defer host.starting.Unlock()
 	if host.podman == nil {
 		podman := &Runtime{Name: "podman", group: "/" + filepath.Base(host.dir)}
 		if err := host.configurePodman(); err != nil {

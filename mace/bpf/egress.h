@@ -25,6 +25,7 @@ static __always_inline bool is_gso(const struct sk_buff *skb)
 static __always_inline void egress_start(const struct sk_buff *skb, u32 ns)
 {
 	u64 now_ns = bpf_ktime_get_ns(), key = skb_key(skb);
+	const void *l3 = skb->head + skb->network_header;
 	struct tare_counters *c = counters_of(ns);
 	struct header h = {};
 	struct identity id;
@@ -32,7 +33,7 @@ static __always_inline void egress_start(const struct sk_buff *skb, u32 ns)
 
 	if (!c)
 		return;
-	header_read(&h, skb, skb->head + skb->network_header);
+	header_read(&h, skb, l3);
 	if (!h.len) {
 		c->malformed++;
 		return;
@@ -46,7 +47,7 @@ static __always_inline void egress_start(const struct sk_buff *skb, u32 ns)
 		return;
 	s->slot.key = 0;
 	s->slot.ns = ns;
-	s->slot.len = skb->len;
+	s->slot.len = skb->len - ((u64)l3 - (u64)skb->data); /* without the Ethernet header */
 	s->slot.flags = 0;
 	s->pid = 0;
 	s->syscall_ns = 0;

@@ -1,0 +1,257 @@
+// Package doctor finds out what this kernel, these privileges and this container runtime allow, feature by feature,
+// by trying them.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+
+	"tare/container"
+	"tare/mace"
+)
+
+// Verdict is how one check ended.
+type Verdict string
+
+// The verdicts. Only Fail means that tare cannot work.
+const (
+	OK   Verdict = "ok"
+	Warn Verdict = "warn"
+	Fail Verdict = "fail"
+	None Verdict = "none" // something that tare can do without is not there
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	Feature string  `json:"feature"`
+	Verdict Verdict `json:"verdict"`
+	Detail  string  `json:"detail"`
+	Remedy  string  `json:"remedy,omitempty"`
+}
+
+// Examine checks the host. It attaches programs for a moment and leaves nothing behind.
+func Examine(ctx context.Context) []Finding {
+	findings := []Finding{kernel(), privileges(), typeInformation(), lockdown()}
+	for _, name := range mace.PathNames() {
+		findings = append(findings, path(name))
+	}
+	findings = append(findings, stamps(), skippedPrograms())
+	for _, runtime := range []string{"docker", "podman"} {
+		findings = append(findings, containerRuntime(ctx, runtime))
+	}
+	return findings
+}
+
+func kernel() Finding {
+	f := Finding{Feature: "kernel", Verdict: OK}
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		f.Verdict, f.Detail = Fail, err.Error()
+		return f
+	}
+	f.Detail = unix.ByteSliceToString(name.Release[:])
+	var major, minor int
+	fmt.Sscanf(f.Detail, "%d.%d", &major, &minor)
+	if major < 6 || major == 6 && minor < 1 {
+		f.Verdict, f.Remedy = Warn, "tare is tested on Linux 6.1 and later"
+	}
+	return f
+}
+
+// What each capability is for. CAP_SYS_ADMIN covers CAP_BPF and CAP_PERFMON on older kernels.
+var capabilities = []struct {
+	bit  int
+	name string
+	why  string
+}{
+	{unix.CAP_BPF, "CAP_BPF", "loading programs"},
+	{unix.CAP_PERFMON, "CAP_PERFMON", "attaching to tracepoints"},
+	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "entering network namespaces"},
+	{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "making a lab"},
+	{unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "finding other users' processes"},
+}
+
+func privileges() Finding {
+	f := Finding{Feature: "privileges", Verdict: OK}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		f.Verdict, f.Detail = Fail, "reading capabilities: "+err.Error()
+		return f
+	}
+	var missing, have []string
+	for _, c := range capabilities {
+		if data[c.bit/32].Effective&(1<<(c.bit%32)) == 0 {
+			missing = append(missing, c.name+" ("+c.why+")")
+		} else {
+			have = append(have, c.name)
+		}
+	}
+	f.Detail = strings.Join(have, ", ")
+	if len(missing) > 0 {
+		f.Verdict, f.Detail, f.Remedy = Fail, "missing "+strings.Join(missing, ", "), "run with sudo"
+	}
+	return f
+}
+
+func typeInformation() Finding {
+	f := Finding{Feature: "kernel types (BTF)", Verdict: OK, Detail: "/sys/kernel/btf/vmlinux"}
+	if _, err := btf.LoadKernelSpec(); err != nil {
+		f.Verdict, f.Detail, f.Remedy = Fail, err.Error(), "use a kernel built with CONFIG_DEBUG_INFO_BTF, as all large distributions' are"
+	}
+	return f
+}
+
+func lockdown() Finding {
+	f := Finding{Feature: "lockdown", Verdict: OK, Detail: "none"}
+	text, err := os.ReadFile("/sys/kernel/security/lockdown")
+	if err != nil {
+		f.Detail = "not known (securityfs is not mounted)"
+		return f
+	}
+	if _, rest, ok := strings.Cut(string(text), "["); ok {
+		f.Detail, _, _ = strings.Cut(rest, "]")
+	}
+	if f.Detail == "confidentiality" {
+		f.Verdict, f.Remedy = Fail, "eBPF cannot read kernel memory in this mode: boot with lockdown=integrity"
+	}
+	return f
+}
+
+// noDevice is a NIC that no host has.
+var noDevice = mace.Device{NetNSCookie: 1, Index: 1 << 30, Name: "none"}
+
+// path tries a path for real, on no device.
+func path(name string) Finding {
+	f := Finding{Feature: "path " + name, Verdict: OK}
+	p, err := mace.ParsePath(name)
+	if err != nil {
+		f.Verdict, f.Detail = Fail, err.Error()
+		return f
+	}
+	started := time.Now()
+	engine, err := mace.Open(mace.Options{Path: p, NICs: []mace.Device{noDevice}})
+	if err != nil {
+		f.Verdict, f.Detail = Fail, err.Error()
+		switch {
+		case errors.Is(err, mace.ErrPrivilege):
+			f.Remedy = "run with sudo"
+		case errors.Is(err, mace.ErrKernel):
+			f.Remedy = "use another path, or a later kernel"
+		}
+		return f
+	}
+	attached := time.Since(started)
+	engine.Close()
+	f.Detail = fmt.Sprintf("attaches in %d ms", attached.Milliseconds())
+	return f
+}
+
+func stamps() Finding {
+	f := Finding{Feature: "receive stamps", Verdict: OK, Detail: "taken when a device hands a packet over"}
+	text, err := os.ReadFile("/proc/sys/net/core/netdev_tstamp_prequeue")
+	if err != nil {
+		f.Verdict, f.Detail = Warn, err.Error()
+	} else if strings.TrimSpace(string(text)) == "0" {
+		f.Verdict, f.Detail = Warn, "taken after RPS has moved a packet to its CPU (net.core.netdev_tstamp_prequeue is 0)"
+		f.Remedy = "correct as it is; ping shows longer times than with 1, the default"
+	}
+	return f
+}
+
+// skippedPrograms warns of kernels that keep programs from running at times without telling. One vendor's skips
+// them while process 1 is current, and has this field to know by.
+func skippedPrograms() Finding {
+	f := Finding{Feature: "completeness", Verdict: OK, Detail: "no sign of a kernel that skips programs"}
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		f.Verdict, f.Detail = Warn, "not known without BTF"
+		return f
+	}
+	var aux *btf.Struct
+	if err := spec.TypeByName("bpf_prog_aux", &aux); err != nil {
+		return f
+	}
+	for _, member := range aux.Members {
+		if member.Name == "init_owned" {
+			f.Verdict = Warn
+			f.Detail = "this kernel may skip programs while process 1 runs; with RPS or a NIC's interrupts, single packets then go unseen"
+			f.Remedy = "heed the audit line of each run: it says how many; without RPS, on veth, there are none"
+		}
+	}
+	return f
+}
+
+func containerRuntime(ctx context.Context, name string) Finding {
+	f := Finding{Feature: name, Verdict: OK}
+	if _, err := exec.LookPath(name); err != nil {
+		f.Verdict, f.Detail = None, "not installed"
+		return f
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	format := "{{.ServerVersion}}"
+	if name == "podman" {
+		format = "{{.Version.Version}}"
+	}
+	out, err := exec.CommandContext(ctx, name, "info", "--format", format).CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		f.Verdict, f.Detail = None, "installed, but does not answer: "+lastLine(text)
+		f.Remedy = "start its daemon, or check DOCKER_HOST"
+		if name == "podman" {
+			f.Remedy = ""
+		}
+		return f
+	}
+	f.Detail = "version " + lastLine(text)
+	return f
+}
+
+func lastLine(text string) string {
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// ExamineTarget checks what can be seen of one container.
+func ExamineTarget(target container.Target) []Finding {
+	network := Finding{Feature: target.String(), Verdict: OK, Detail: "has a network of its own"}
+	if target.HostNetwork {
+		network.Verdict, network.Detail = Warn, "shares the host's network: nothing is added"
+		network.Remedy = "only --as wire makes sense"
+	}
+	findings := []Finding{network}
+	nics, err := target.NICs(nil)
+	f := Finding{Feature: "NIC", Verdict: OK}
+	if err != nil {
+		f.Verdict, f.Detail, f.Remedy = Fail, err.Error(), "name it with --nic"
+	}
+	var names []string
+	for _, nic := range nics {
+		names = append(names, nic.Name)
+	}
+	if len(names) > 0 {
+		f.Detail = strings.Join(names, ", ")
+	}
+	findings = append(findings, f)
+	devices, err := container.Devices(target.NetNSPath)
+	if err != nil {
+		return append(findings, Finding{"devices", Fail, err.Error(), ""})
+	}
+	for _, device := range devices {
+		if device.XDP {
+			findings = append(findings, Finding{
+				"device " + device.Name, Warn, "has an XDP program, which may rebuild received packets: those stay unmatched",
+				"detach the program while measuring",
+			})
+		}
+	}
+	return findings
+}
