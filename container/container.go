@@ -3,7 +3,7 @@
 //	target, err := container.Find(ctx, "web")        // or FromPID, FromNetNS
 //	cookie, err := container.NetNSCookie(target.NetNSPath)
 //	run := target.Command(ctx, []string{"ping", "-c1", "192.0.2.1"}, container.Options{})
-//	run.Stdout = os.Stdout
+//	run.Cmd.Stdout = os.Stdout
 //	err = run.Run()
 package container
 
@@ -91,6 +91,9 @@ func (t Target) String() string {
 	}
 	return string(t.Runtime) + ":" + t.Name
 }
+
+// HasOwnTools reports whether commands run in the target are its own; else they are the host's.
+func (t Target) HasOwnTools() bool { return t.isContainer() }
 
 // isContainer tells targets with file systems and tools of their own from mere network namespaces.
 func (t Target) isContainer() bool { return t.Runtime == Docker || t.Runtime == Podman }

@@ -55,6 +55,7 @@ const (
 // Packet is what a record's header says.
 type Packet struct {
 	Flow
+	TTL                uint8 // or hop limit
 	ICMPType, ICMPCode uint8
 	Seq                uint32 // of TCP, or of ICMP echo
 	Ack                uint32
@@ -110,6 +111,10 @@ func ParsePacket(header []byte, length int) (Packet, bool) {
 	transport, ok := parseIP(header, &p.Flow)
 	if !ok {
 		return p, false
+	}
+	p.TTL = header[8]
+	if p.Src.Is6() {
+		p.TTL = header[7]
 	}
 	p.parseTransport(transport, length-(len(header)-len(transport)))
 	return p, true

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -18,35 +18,6 @@ import (
 func isTerminal(file *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
 	return err == nil
-}
-
-// us rounds to ns, so that JSON does not show digits that nobody measured.
-func us(v float64) float64 { return math.Round(v*1e3) / 1e3 }
-
-// Distribution is a set of times in us, as JSON has it.
-type Distribution struct {
-	Mean   float64 `json:"mean"`
-	P50    float64 `json:"p50"`
-	P90    float64 `json:"p90"`
-	P99    float64 `json:"p99"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-	Stddev float64 `json:"stddev"`
-}
-
-func distribution(d tool.Dist) *Distribution {
-	if d.N == 0 {
-		return nil
-	}
-	return &Distribution{us(d.Mean), us(d.P50), us(d.P90), us(d.P99), us(d.Min), us(d.Max), us(d.Stddev)}
-}
-
-func aggregateDistribution(a mace.Aggregate) *Distribution {
-	if a.Count == 0 {
-		return nil
-	}
-	q := func(q float64) float64 { return us(float64(a.QuantileNS(q)) / 1e3) }
-	return &Distribution{us(a.MeanNS / 1e3), q(.5), q(.9), q(.99), us(float64(a.MinNS) / 1e3), us(float64(a.MaxNS) / 1e3), us(a.StddevNS / 1e3)}
 }
 
 // replyLine is one RTT that the tool printed, in JSON.
@@ -118,13 +89,12 @@ func (b *baseReport) stats(st tool.Stats, _ tool.Report) {
 }
 
 // summary puts together what is known at the end.
-func (b *baseReport) summary() (Summary, error) {
+func (b *baseReport) summary() (line Summary, err error) {
 	r := b.run
-	line := Summary{
+	line = Summary{
 		Type: "summary", As: r.options.As, Path: r.options.Path.Name, NICs: r.session.NICNames(),
 		Status: map[string]int{},
 	}
-	var err error
 	if line.Audit, err = r.session.Audit(); err != nil && r.options.Target.Alive() {
 		return line, err
 	}
@@ -133,13 +103,14 @@ func (b *baseReport) summary() (Summary, error) {
 		return line, err
 	}
 	line.Dropped = counters.RingDropped
-	egress, ingress, err := r.session.Aggregates()
-	if err != nil {
-		return line, err
-	}
-	line.EgressUs, line.IngressUs = aggregateDistribution(egress), aggregateDistribution(ingress)
+	line.EgressUs, line.IngressUs = r.totals.egress.distribution(), r.totals.ingress.distribution()
+	defer func() {
+		if line.Received > 0 {
+			line.Coverage = float64(line.Matched) / float64(line.Received)
+		}
+	}()
 	if r.annotator == nil {
-		r.trips.summarize(&line)
+		r.totals.fill(&line)
 		return line, nil
 	}
 	total := r.annotator.Summary().Total()
@@ -151,14 +122,11 @@ func (b *baseReport) summary() (Summary, error) {
 	line.RTTUs, line.AddedUs, line.CorrectedUs = distribution(total.RTT), distribution(total.Added), distribution(total.CorrectedRTT)
 	if total.Replies == 0 && b.received > 0 {
 		// ping -f and -q print no replies: what was seen in the kernel stands for them.
-		r.trips.summarize(&line)
+		r.totals.fill(&line)
 		line.Sent, line.Received = b.sent, b.received
 	}
 	line.Received = max(line.Received, total.Replies)
 	line.Sent = max(line.Sent, line.Received)
-	if line.Received > 0 {
-		line.Coverage = float64(line.Matched) / float64(line.Received)
-	}
 	return line, nil
 }
 
@@ -245,7 +213,11 @@ func (t *textReport) finish() error {
 
 // writeSummary is what `tare run` says at the end of a tool whose text it does not know.
 func writeSummary(out io.Writer, line Summary) {
-	fmt.Fprintf(out, "\n--- tare: %s, between the container and %s ---\n", line.As, join(line.NICs))
+	fmt.Fprintf(out, "\n--- tare: %s, between the container and %s ---\n", line.As, strings.Join(line.NICs, ", "))
+	if line.EgressUs == nil && line.IngressUs == nil {
+		fmt.Fprintf(out, "no packet passed between the container and %s\n", strings.Join(line.NICs, ", "))
+		return
+	}
 	fmt.Fprintf(out, "%-9s %10s %10s %10s %10s %10s %10s  us\n", "", "min", "p50", "p90", "p99", "max", "mean")
 	for _, row := range []struct {
 		name string
@@ -259,16 +231,29 @@ func writeSummary(out io.Writer, line Summary) {
 			fmt.Fprintf(out, "%-9s %10.1f %10.1f %10.1f %10.1f %10.1f %10.1f\n", row.name, d.Min, d.P50, d.P90, d.P99, d.Max, d.Mean)
 		}
 	}
-	if line.EgressUs == nil && line.IngressUs == nil {
-		fmt.Fprintf(out, "no packet passed between the container and %s\n", join(line.NICs))
-	}
 	if line.Received > 0 {
-		fmt.Fprintf(out, "%d round trips, %.1f%% of them corrected\n", line.Received, 100*line.Coverage)
+		fmt.Fprintf(out, "round trips: %d, %.1f%% of them corrected\n", line.Received, 100*line.Coverage)
 	}
+}
+
+// Why a reply was not corrected, in words. The statuses are mace's.
+var reasons = map[mace.Status]string{
+	mace.Ambiguous:  "its packets, or which of several they were, cannot be told for certain",
+	mace.Merged:     "GRO or GSO has made one packet of several, or several of one",
+	mace.Unstarted:  "it did not come in by %s: it came from this host, or by another device (--nic)",
+	mace.Unfinished: "it did not pass %s: it stayed on this host, or went by another device (--nic)",
+	mace.NoSyscall:  "no system call of the container was seen to send or to read it",
+	mace.Unseen:     "its packets were not seen",
 }
 
 // writeDoubts says what keeps the figures from being complete.
 func writeDoubts(out io.Writer, line Summary) {
+	for status := mace.Ambiguous; status <= mace.Unseen; status++ {
+		if n := line.Status[status.String()]; n > 0 {
+			reason := strings.ReplaceAll(reasons[status], "%s", strings.Join(line.NICs, ", "))
+			fmt.Fprintf(out, "tare: %d not corrected, %s: %s\n", n, status, reason)
+		}
+	}
 	if line.Dropped > 0 {
 		fmt.Fprintf(out, "tare: %d records were lost because the ring was full; counts and aggregates are complete\n", line.Dropped)
 	}
@@ -276,17 +261,6 @@ func writeDoubts(out io.Writer, line Summary) {
 		fmt.Fprintf(out, "tare: audit: the container's devices counted %d packets, the programs saw %d: %d went unseen\n",
 			line.Audit.DevicePackets, line.Audit.Seen, missing)
 	}
-}
-
-func join(names []string) string {
-	text := ""
-	for i, name := range names {
-		if i > 0 {
-			text += ", "
-		}
-		text += name
-	}
-	return text
 }
 
 // ReadSummary finds the summary in a run's JSON output.

@@ -3,6 +3,7 @@ package subtract
 import (
 	"math"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"tare/mace"
@@ -14,31 +15,35 @@ type roundTrips struct {
 	mu sync.Mutex
 	// Two generations bound the memory of a run without end: the older one is dropped when the newer one is full.
 	young, old generation
-	// What the tool sent to each target, in order: fping and traceroute -T print only an ordinal.
-	echoSent map[netip.Addr][]uint16 // sequence numbers
-	tcpSent  map[netip.Addr][]uint16 // source ports
-	shown    *candidate              // by the last call of correct
-	// Of all round trips, whether the tool shows them or not; us.
-	gross, added, net []float64
-	status            map[string]int
+	shown      *candidate // by the last call of correct
 }
 
-const (
-	generationSize = 1 << 17
-	maxSent        = 1 << 20 // per target
-	maxAdded       = 1 << 21
-)
+const generationSize = 1 << 17
 
 type generation struct {
-	size   int
-	byEcho map[probeKey][]*candidate
-	byPort map[probeKey][]*candidate
+	size    int
+	byProbe map[probeKey][]*candidate
+	echoes  map[uint16]*echoSeries // by the identifier that one tool has
+	byTTL   map[ttlKey][]*candidate
 }
 
 // probeKey is how a tool's text names a probe: by sequence number or by port, and by whom it was sent to.
 type probeKey struct {
+	protocol string
+	target   netip.Addr
+	number   uint16
+}
+
+// ttlKey finds the probes of traceroute that have no number: those of one hop, in order.
+type ttlKey struct {
 	target netip.Addr
-	number uint16
+	ttl    uint8
+}
+
+// echoSeries is what fping has sent: it numbers all its requests in one row, and shows an index per target.
+type echoSeries struct {
+	seen   map[uint16]bool
+	target map[netip.Addr][]uint16 // sequence numbers in ascending order
 }
 
 type candidate struct {
@@ -47,60 +52,110 @@ type candidate struct {
 }
 
 func newGeneration() generation {
-	return generation{byEcho: map[probeKey][]*candidate{}, byPort: map[probeKey][]*candidate{}}
-}
-
-func newRoundTrips() *roundTrips {
-	return &roundTrips{
-		young: newGeneration(), old: newGeneration(),
-		echoSent: map[netip.Addr][]uint16{}, tcpSent: map[netip.Addr][]uint16{},
-		status: map[string]int{},
+	return generation{
+		byProbe: map[probeKey][]*candidate{}, echoes: map[uint16]*echoSeries{}, byTTL: map[ttlKey][]*candidate{},
 	}
 }
 
-// request notes what leaves the container.
+func newRoundTrips() *roundTrips {
+	return &roundTrips{young: newGeneration(), old: newGeneration()}
+}
+
+// request notes what leaves the container: that of the requests that nobody answers is all there ever is.
 func (t *roundTrips) request(p *mace.Passage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case p.EchoRequest():
-		if sent := t.echoSent[p.Dst]; len(sent) < maxSent {
-			t.echoSent[p.Dst] = append(sent, uint16(p.Seq))
-		}
-	case p.IsTCPSYN():
-		if sent := t.tcpSent[p.Dst]; len(sent) < maxSent {
-			t.tcpSent[p.Dst] = append(sent, p.SrcPort)
+		t.young.echo(p.Flow, uint16(p.Seq))
+	case p.IsTCPSYN() || p.ProtocolName() == "udp":
+		// An unanswered probe counts in the order of its hop. Its round trip, if it comes, takes this place.
+		key := ttlKey{p.Dst, p.TTL}
+		if probes := t.young.byTTL[key]; len(probes) < 256 && t.young.size < generationSize {
+			t.young.size++
+			t.young.byTTL[key] = append(probes, &candidate{rtt: mace.RTT{Request: *p, Status: mace.Unseen}})
 		}
 	}
+}
+
+func (g *generation) echo(flow mace.Flow, seq uint16) {
+	series := g.echoes[flow.SrcPort]
+	if series == nil {
+		series = &echoSeries{seen: map[uint16]bool{}, target: map[netip.Addr][]uint16{}}
+		g.echoes[flow.SrcPort] = series
+	}
+	if series.seen[seq] {
+		return
+	}
+	series.seen[seq] = true
+	all := series.target[flow.Dst]
+	at, _ := slices.BinarySearch(all, seq)
+	series.target[flow.Dst] = slices.Insert(all, at, seq)
+}
+
+// number is the sequence number of a target's request of this index, from 0; the last one's if index is -1. It is
+// known only if no request before it has gone unseen, because that could have been this target's as well.
+func (s *echoSeries) number(target netip.Addr, index int) (uint16, bool) {
+	all := s.target[target]
+	if len(all) == 0 || index >= len(all) {
+		return 0, false
+	}
+	if index < 0 {
+		return all[len(all)-1], true
+	}
+	for seq := range all[index] {
+		if !s.seen[seq] {
+			return 0, false
+		}
+	}
+	return all[index], true
 }
 
 // add keeps a round trip.
 func (t *roundTrips) add(r *mace.RTT) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.status[r.Status.String()]++
-	if r.Status == mace.Matched && len(t.added) < maxAdded {
-		t.gross = append(t.gross, float64(r.GrossNS())/1e3)
-		t.added = append(t.added, float64(r.TareNS())/1e3)
-		t.net = append(t.net, float64(r.NetNS())/1e3)
-	}
 	if t.young.size >= generationSize {
 		t.old, t.young = t.young, newGeneration()
 	}
+	t.young.size++
 	flow, seq := r.Probe()
 	c := &candidate{rtt: *r}
-	t.young.size++
-	switch flow.ProtocolName() {
+	key := probeKey{flow.ProtocolName(), flow.Dst, uint16(seq)}
+	switch key.protocol {
 	case "icmp", "icmp6":
-		key := probeKey{flow.Dst, uint16(seq)}
-		t.young.byEcho[key] = append(t.young.byEcho[key], c)
-	case "udp":
-		key := probeKey{flow.Dst, flow.DstPort}
-		t.young.byPort[key] = append(t.young.byPort[key], c)
-	case "tcp":
-		key := probeKey{flow.Dst, flow.SrcPort}
-		t.young.byPort[key] = append(t.young.byPort[key], c)
+		key.protocol = "icmp"
+		t.young.echo(flow, uint16(seq)) // one that stayed on this host was not seen to leave
+	case "udp", "tcp":
+		key.number = flow.DstPort
+		t.fill(c)
+	default:
+		return
 	}
+	t.young.byProbe[key] = append(t.young.byProbe[key], c)
+}
+
+// fill puts a round trip where its request is in the order of its hop.
+func (t *roundTrips) fill(c *candidate) {
+	request := &c.rtt.Request
+	for _, g := range []*generation{&t.young, &t.old} {
+		for i, probe := range g.byTTL[ttlKey{request.Dst, request.TTL}] {
+			if probe.rtt.Request.Flow == request.Flow && probe.rtt.Request.Seq == request.Seq {
+				g.byTTL[ttlKey{request.Dst, request.TTL}][i] = c
+				return
+			}
+		}
+	}
+}
+
+// last is the round trip that correct has found last.
+func (t *roundTrips) last() (mace.RTT, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shown == nil {
+		return mace.RTT{}, false
+	}
+	return t.shown.rtt, true
 }
 
 // correct finds the correction of an RTT that the tool has printed.
@@ -127,43 +182,6 @@ func (t *roundTrips) correct(r tool.Reply) tool.Correction {
 	return tool.Correction{AddedUs: added, CorrectedUs: r.RTTUs - added, OK: true}
 }
 
-// last is the round trip that correct has found last.
-func (t *roundTrips) last() (mace.RTT, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.shown == nil {
-		return mace.RTT{}, false
-	}
-	return t.shown.rtt, true
-}
-
-// allAdded is what was added to each round trip, in us.
-func (t *roundTrips) allAdded() []float64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]float64(nil), t.added...)
-}
-
-// summarize fills in what is known without the tool's text.
-func (t *roundTrips) summarize(line *Summary) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	line.Status = map[string]int{}
-	line.Received = 0
-	for status, n := range t.status {
-		line.Status[status] = n
-		line.Received += n
-	}
-	line.Matched = t.status[mace.Matched.String()]
-	line.Sent = line.Received
-	if line.Received > 0 {
-		line.Coverage = float64(line.Matched) / float64(line.Received)
-	}
-	line.RTTUs = distribution(tool.Describe(t.gross))
-	line.AddedUs = distribution(tool.Describe(t.added))
-	line.CorrectedUs = distribution(tool.Describe(t.net))
-}
-
 // candidates are the round trips that the tool may mean.
 func (t *roundTrips) candidates(r tool.Reply) []*candidate {
 	target := r.TargetAddr
@@ -171,30 +189,26 @@ func (t *roundTrips) candidates(r tool.Reply) []*candidate {
 		target = r.From
 	}
 	target = target.WithZone("")
-	byPort, number := false, uint16(r.Seq)
-	switch {
-	case r.Kind == tool.Echo && !r.From.IsValid(): // TODO-ordinal
-		sent := t.echoSent[target]
-		if r.Seq < 0 || r.Seq >= len(sent) {
-			return nil
+	var found []*candidate
+	for _, g := range []*generation{&t.old, &t.young} {
+		switch {
+		case r.Kind == tool.Echo && !r.From.IsValid(): // fping
+			for _, series := range g.echoes {
+				if seq, ok := series.number(target, r.Seq); ok {
+					found = append(found, g.byProbe[probeKey{"icmp", target, seq}]...)
+				}
+			}
+		case r.Kind == tool.Probe && r.Port > 0:
+			found = append(found, g.byProbe[probeKey{"udp", target, uint16(r.Port)}]...)
+		case r.Seq >= 0:
+			found = append(found, g.byProbe[probeKey{"icmp", target, uint16(r.Seq)}]...)
+		case r.Kind == tool.Probe && r.Column >= 0:
+			if probes := g.byTTL[ttlKey{target, uint8(r.Hop)}]; r.Column < len(probes) {
+				found = append(found, probes[r.Column])
+			}
 		}
-		number = sent[r.Seq]
-	case r.Kind == tool.Probe && r.Proto == "udp" && r.Port > 0:
-		byPort, number = true, uint16(r.Port)
-	case r.Kind == tool.Probe && r.Proto == "tcp":
-		sent := t.tcpSent[target]
-		if r.Probe < 0 || r.Probe >= len(sent) {
-			return nil
-		}
-		byPort, number = true, sent[r.Probe]
-	case r.Seq < 0:
-		return nil
 	}
-	key := probeKey{target, number}
-	if byPort {
-		return append(t.old.byPort[key], t.young.byPort[key]...)
-	}
-	return append(t.old.byEcho[key], t.young.byEcho[key]...)
+	return found
 }
 
 // agreementUs is how far the time that the tool printed may be from the one seen in the kernel for two round trips

@@ -37,8 +37,11 @@ func (e ToolError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 // Run runs a tool in the target and shows its output corrected. A ToolError carries the tool's exit code.
 func Run(ctx context.Context, options RunOptions) error {
-	r := &run{options: options, trips: newRoundTrips()}
-	r.correlator = mace.NewCorrelator(r.trips.add)
+	r := &run{options: options, trips: newRoundTrips(), totals: newTotals()}
+	r.correlator = mace.NewCorrelator(func(rtt *mace.RTT) {
+		r.totals.roundTrip(rtt)
+		r.trips.add(rtt)
+	})
 	session, err := Open(ctx, options.Options, r.passage)
 	if err != nil {
 		return err
@@ -53,6 +56,7 @@ type run struct {
 	session    *Session
 	correlator *mace.Correlator
 	trips      *roundTrips
+	totals     *totals
 	annotator  *tool.Annotator
 	report     reporter
 	tool       *container.Run
@@ -63,30 +67,22 @@ func (r *run) passage(p *mace.Passage) {
 	if p.Direction == mace.Egress {
 		r.trips.request(p)
 	}
+	r.totals.passage(p)
 	r.correlator.Add(p)
 }
 
 func (r *run) do(ctx context.Context) error {
 	r.report = newReporter(r)
-	stdout, stderr, closeStreams := r.streams()
-	r.tool = r.options.Target.Command(ctx, r.options.Argv, container.Options{
-		TTY: r.options.TTY && isTerminal(os.Stdin), Stdin: r.options.TTY && isTerminal(os.Stdin),
-	})
-	r.tool.Cmd.Stdout, r.tool.Cmd.Stderr = stdout, stderr
-	err := r.tool.Start()
-	if err == nil {
-		stop := r.follow(ctx)
-		err = r.tool.Wait()
-		stop()
-	} else {
-		fmt.Fprintf(r.options.Stderr, "tare: %v\n", err)
+	err := r.runTool(ctx)
+	if errors.As(err, new(notStarted)) {
+		r.note("%v", err)
+		return ToolError{container.ExitCode(err)}
 	}
-	closeStreams()
-	if finishErr := r.session.Finish(); finishErr != nil {
-		return finishErr
+	if err := r.session.Finish(); err != nil {
+		return err
 	}
-	if reportErr := r.report.finish(); reportErr != nil {
-		return reportErr
+	if err := r.report.finish(); err != nil {
+		return err
 	}
 	if code := container.ExitCode(err); code != 0 {
 		return ToolError{code}
@@ -94,15 +90,64 @@ func (r *run) do(ctx context.Context) error {
 	return nil
 }
 
-// streams are where the tool writes to: through the annotator if its text is understood.
-func (r *run) streams() (stdout, stderr io.Writer, closeBoth func()) {
+// notStarted wraps the error of a tool that is not there, or cannot be run.
+type notStarted struct{ error }
+
+func (e notStarted) Unwrap() error { return e.error }
+
+// runTool runs the tool to its end. A tool whose text is not understood gets our own streams.
+func (r *run) runTool(ctx context.Context) error {
 	parser, known := tool.For(r.options.Argv)
+	records := r.options.JSON || r.options.CSV
 	if !known {
-		if r.options.JSON || r.options.CSV {
-			return r.options.Stderr, r.options.Stderr, func() {} // stdout is for records
+		interactive := r.options.TTY && isTerminal(os.Stdin)
+		r.tool = r.options.Target.Command(ctx, r.options.Argv, container.Options{TTY: interactive, Stdin: true})
+		r.tool.Cmd.Stdout, r.tool.Cmd.Stderr = r.options.Stdout, r.options.Stderr
+		if records {
+			r.tool.Cmd.Stdout = r.options.Stderr // stdout is for records
 		}
-		return r.options.Stdout, r.options.Stderr, func() {}
+		if err := r.tool.Start(); err != nil {
+			return notStarted{err}
+		}
+		return r.wait(ctx)
 	}
+	r.annotate(parser)
+	var textOut, textErr io.Writer = r.options.Stdout, r.options.Stderr
+	if records {
+		textOut, textErr = nil, nil
+	}
+	stdout, stderr := r.annotator.Stream(textOut), r.annotator.Stream(textErr)
+	output, err := newOutput(stdout, stderr, r.options.TTY && !r.options.Target.HasOwnTools())
+	if err != nil {
+		return err
+	}
+	r.tool = r.options.Target.Command(ctx, r.options.Argv, container.Options{
+		TTY: r.options.TTY, Stdin: !isTerminal(os.Stdin), // fping reads targets there
+	})
+	r.tool.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	r.tool.Cmd.Stdout, r.tool.Cmd.Stderr = output.stdout(), output.stderr()
+	err = r.tool.Start()
+	output.start()
+	if err != nil {
+		output.wait()
+		return notStarted{err}
+	}
+	err = r.wait(ctx)
+	output.wait()
+	stdout.Close()
+	stderr.Close()
+	r.annotator.Close()
+	return err
+}
+
+func (r *run) wait(ctx context.Context) error {
+	stop := r.follow(ctx)
+	defer stop()
+	return r.tool.Wait()
+}
+
+// annotate sets up the annotator for a tool whose text is understood.
+func (r *run) annotate(parser tool.Parser) {
 	r.annotator = tool.NewAnnotator(parser, func(reply tool.Reply) tool.Correction {
 		r.session.Drain()
 		return r.trips.correct(reply)
@@ -110,20 +155,9 @@ func (r *run) streams() (stdout, stderr io.Writer, closeBoth func()) {
 	r.annotator.As = r.options.As
 	r.annotator.Unprinted = func(tool.Stats) []float64 {
 		r.session.Drain()
-		return r.trips.allAdded()
+		return r.totals.addedSoFar()
 	}
 	r.annotator.OnReply, r.annotator.OnStats = r.report.reply, r.report.stats
-	var textOut, textErr io.Writer = r.options.Stdout, r.options.Stderr
-	if r.options.JSON || r.options.CSV {
-		textOut = nil
-		textErr = nil
-	}
-	out, errs := r.annotator.Stream(textOut), r.annotator.Stream(textErr)
-	return out, errs, func() {
-		out.Close()
-		errs.Close()
-		r.annotator.Close()
-	}
 }
 
 // watchEvery is how often the target and its NIC are looked after.

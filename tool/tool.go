@@ -32,9 +32,10 @@ type Reply struct {
 	// Hop is traceroute's TTL. Probe is the probe's ordinal in the order of
 	// sending, from 0, with the lost ones counted; -1 when it cannot be told
 	// (--mtu sends some probes more than once).
-	Hop, Probe int
-	Proto      string // "icmp", "udp", "tcp", or "" for anything else
-	Port       int    // UDP destination port, where it tells the probes of traceroute apart; otherwise 0
+	// Column is which of its hop's probes it is, from 0.
+	Hop, Probe, Column int
+	Proto              string // "icmp", "udp", "tcp", or "" for anything else
+	Port               int    // UDP destination port, where it tells the probes of traceroute apart; otherwise 0
 
 	// From is who answered, if the line says so by address. fping names
 	// only its target, whoever answers, and so leaves this zero.

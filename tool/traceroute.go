@@ -112,11 +112,11 @@ func (p *traceroute) hop(hop int, fields []string) Line {
 // probe is the reply to probe i of a hop, without its time.
 func (p *traceroute) probe(hop, i int) Reply {
 	r := Reply{
-		Kind: Probe, Proto: p.proto, Seq: -1, Hop: hop, Probe: (hop-p.first)*p.perHop + i,
+		Kind: Probe, Proto: p.proto, Seq: -1, Hop: hop, Probe: (hop-p.first)*p.perHop + i, Column: i,
 		Target: p.target, TargetAddr: p.targetIP,
 	}
 	if p.unsure || r.Probe < 0 || i >= p.perHop {
-		r.Probe = -1
+		r.Probe, r.Column = -1, -1
 		return r
 	}
 	if p.port > 0 && p.port+r.Probe <= 65535 {

@@ -27,15 +27,15 @@ const (
 func runReaper() (int, error) {
 	runtime.LockOSThread() // for the parent-death signal, as in runOuter
 	dir := os.Getenv(dirVariable)
+	// Podman keeps a cache here whatever storage it is told to use; the private host covers it.
+	if os.Mkdir(podmanState, 0o711) == nil {
+		defer os.Remove(podmanState)
+	}
 	groups := []string{filepath.Base(dir)}
 	if len(controlGroups(podmanGroup)) == 0 {
 		groups = append(groups, podmanGroup)
 	}
 	defer cleanUp(dir, groups)
-	// Podman keeps a cache here whatever storage it is told to use; the private host covers it.
-	if os.Mkdir(podmanState, 0o711) == nil {
-		defer os.Remove(podmanState)
-	}
 
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("becoming a sub-reaper: %w", err)
