@@ -217,6 +217,7 @@ type Device struct {
 	Name                 string
 	TxPackets, RxPackets uint64
 	XDP                  bool // an XDP program is attached to it
+	SharesNIC            bool // macvlan or ipvlan: received packets are the NIC's until a program reads them
 }
 
 // Devices lists the devices of a network namespace, but for lo.
@@ -231,7 +232,8 @@ func Devices(netnsPath string) ([]Device, error) {
 			}
 			devices = append(devices, Device{
 				Name: attrs.Name, TxPackets: attrs.Statistics.TxPackets, RxPackets: attrs.Statistics.RxPackets,
-				XDP: attrs.Xdp != nil && attrs.Xdp.Attached,
+				XDP:       attrs.Xdp != nil && attrs.Xdp.Attached,
+				SharesNIC: link.Type() == "macvlan" || link.Type() == "ipvlan",
 			})
 		}
 		return err

@@ -156,6 +156,12 @@ type bpfThread struct {
 	}
 }
 
+type bpfTransmission struct {
+	_   structs.HostLayout
+	Skb uint64
+	Key uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -186,6 +192,8 @@ const (
 	bpfVarEgressEndEvent        = "egress_end_event"
 	bpfVarEgressFromSyscall     = "egress_from_syscall"
 	bpfVarEgressStartEvent      = "egress_start_event"
+	bpfVarFragmentsSent         = "fragments_sent"
+	bpfVarIdentityKeys          = "identity_keys"
 	bpfVarIngressBySocket       = "ingress_by_socket"
 	bpfVarIngressEndEvent       = "ingress_end_event"
 	bpfVarIngressInnerEvent     = "ingress_inner_event"
@@ -193,6 +201,7 @@ const (
 	bpfVarIngressStampPair      = "ingress_stamp_pair"
 	bpfVarIngressStartEvents    = "ingress_start_events"
 	bpfVarMaxAgeNs              = "max_age_ns"
+	bpfVarNicDelivers           = "nic_delivers"
 	bpfVarNicIfindex            = "nic_ifindex"
 	bpfVarNicNetnsCookie        = "nic_netns_cookie"
 	bpfVarRealMinusMonoNs       = "real_minus_mono_ns"
@@ -279,6 +288,8 @@ type bpfVariableSpecs struct {
 	EgressEndEvent     *ebpf.VariableSpec `ebpf:"egress_end_event"`
 	EgressFromSyscall  *ebpf.VariableSpec `ebpf:"egress_from_syscall"`
 	EgressStartEvent   *ebpf.VariableSpec `ebpf:"egress_start_event"`
+	FragmentsSent      *ebpf.VariableSpec `ebpf:"fragments_sent"`
+	IdentityKeys       *ebpf.VariableSpec `ebpf:"identity_keys"`
 	IngressBySocket    *ebpf.VariableSpec `ebpf:"ingress_by_socket"`
 	IngressEndEvent    *ebpf.VariableSpec `ebpf:"ingress_end_event"`
 	IngressInnerEvent  *ebpf.VariableSpec `ebpf:"ingress_inner_event"`
@@ -286,6 +297,7 @@ type bpfVariableSpecs struct {
 	IngressStampPair   *ebpf.VariableSpec `ebpf:"ingress_stamp_pair"`
 	IngressStartEvents *ebpf.VariableSpec `ebpf:"ingress_start_events"`
 	MaxAgeNs           *ebpf.VariableSpec `ebpf:"max_age_ns"`
+	NicDelivers        *ebpf.VariableSpec `ebpf:"nic_delivers"`
 	NicIfindex         *ebpf.VariableSpec `ebpf:"nic_ifindex"`
 	NicNetnsCookie     *ebpf.VariableSpec `ebpf:"nic_netns_cookie"`
 	RealMinusMonoNs    *ebpf.VariableSpec `ebpf:"real_minus_mono_ns"`
@@ -349,6 +361,8 @@ type bpfVariables struct {
 	EgressEndEvent     *ebpf.Variable `ebpf:"egress_end_event"`
 	EgressFromSyscall  *ebpf.Variable `ebpf:"egress_from_syscall"`
 	EgressStartEvent   *ebpf.Variable `ebpf:"egress_start_event"`
+	FragmentsSent      *ebpf.Variable `ebpf:"fragments_sent"`
+	IdentityKeys       *ebpf.Variable `ebpf:"identity_keys"`
 	IngressBySocket    *ebpf.Variable `ebpf:"ingress_by_socket"`
 	IngressEndEvent    *ebpf.Variable `ebpf:"ingress_end_event"`
 	IngressInnerEvent  *ebpf.Variable `ebpf:"ingress_inner_event"`
@@ -356,6 +370,7 @@ type bpfVariables struct {
 	IngressStampPair   *ebpf.Variable `ebpf:"ingress_stamp_pair"`
 	IngressStartEvents *ebpf.Variable `ebpf:"ingress_start_events"`
 	MaxAgeNs           *ebpf.Variable `ebpf:"max_age_ns"`
+	NicDelivers        *ebpf.Variable `ebpf:"nic_delivers"`
 	NicIfindex         *ebpf.Variable `ebpf:"nic_ifindex"`
 	NicNetnsCookie     *ebpf.Variable `ebpf:"nic_netns_cookie"`
 	RealMinusMonoNs    *ebpf.Variable `ebpf:"real_minus_mono_ns"`

@@ -33,6 +33,12 @@ type Options struct {
 	NICs []Device
 	// VXLANPort is the UDP port by which encapsulated packets are known; 0 means 4789.
 	VXLANPort uint16
+	// IdentityKeys finds packets again by what is in them instead of by their skb. It is for containers whose device
+	// has an XDP program, which may rebuild skbs, and costs every packet at the NIC a look at its headers.
+	IdentityKeys bool
+	// NICDelivers is for containers whose device shares the NIC (macvlan, ipvlan). No tracepoint sees a packet change
+	// from one to the other, so arrivals are known only once a program reads them.
+	NICDelivers bool
 	// RingBytes is the size of each namespace's ring, a power of two; 0 means 4 MiB, some 24,000 records.
 	RingBytes int
 	// Inert attaches programs that do nothing: the floor below which no tracer's cost can be.
@@ -75,6 +81,9 @@ func Open(options Options) (_ *Engine, err error) {
 		options.RingBytes = 4 << 20
 	}
 	e := &Engine{path: options.Path, plan: options.Path.plan(), options: options}
+	if options.NICDelivers && e.plan.delivery == 0 {
+		e.plan.delivery = SKBCopy
+	}
 	defer func() {
 		if err != nil {
 			e.Close()
@@ -127,6 +136,8 @@ func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
 		"ingress_by_socket":    asUint32(e.plan.bySocket),
 		"ingress_stamp_pair":   asUint32(e.plan.stampPair),
 		"delivery_event":       uint32(e.plan.delivery),
+		"identity_keys":        asUint32(e.options.IdentityKeys),
+		"nic_delivers":         asUint32(e.options.NICDelivers),
 		"nic_netns_cookie":     e.options.NICs[0].NetNSCookie,
 		"nic_ifindex":          ifindex,
 	}
@@ -177,7 +188,10 @@ func (e *Engine) attach() error {
 
 // explain names the cause behind a failed load or attachment where it is a known one.
 func explain(attempt string, err error) error {
+	var refused *ebpf.VerifierError
 	switch {
+	case errors.As(err, &refused) && len(refused.Log) > 2: // with too few rights there is no log to speak of
+		return fmt.Errorf("%s: %w: its verifier refuses it: %w", attempt, ErrKernel, err)
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && os.Geteuid() != 0:
 		return fmt.Errorf("%s: %w: %w", attempt, ErrPrivilege, err)
 	case errors.Is(err, btf.ErrNotFound) || errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist):
@@ -188,6 +202,13 @@ func explain(attempt string, err error) error {
 
 // Path is the path that the engine follows.
 func (e *Engine) Path() Path { return e.path }
+
+// NewJoiner returns a joiner for the records of the engine's namespaces: see NewJoiner.
+func (e *Engine) NewJoiner(emit func(*Passage)) *Joiner {
+	j := NewJoiner(e.path, emit)
+	j.plan = e.plan
+	return j
+}
 
 // Close detaches and unloads everything. It may be called more than once.
 func (e *Engine) Close() error {

@@ -1,6 +1,11 @@
 package mace
 
-import ("testing";"errors";"strings";"github.com/cilium/ebpf")
+import (
+	"errors"
+	"github.com/cilium/ebpf"
+	"strings"
+	"testing"
+)
 
 func TestOpenEveryPath(t *testing.T) {
 	for _, name := range PathNames() {
@@ -11,7 +16,15 @@ func TestOpenEveryPath(t *testing.T) {
 			}
 			engine, err := Open(Options{Path: path, NICs: []Device{{NetNSCookie: 1, Index: 1 << 30, Name: "none"}}})
 			if err != nil {
-				var ve *ebpf.VerifierError; if errors.As(err, &ve) { l := ve.Log; if len(l) > 60 { l = l[len(l)-60:] }; t.Fatal(strings.Join(l, "\n")) }; t.Fatalf("%+v", err)
+				var ve *ebpf.VerifierError
+				if errors.As(err, &ve) {
+					l := ve.Log
+					if len(l) > 60 {
+						l = l[len(l)-60:]
+					}
+					t.Fatal(strings.Join(l, "\n"))
+				}
+				t.Fatalf("%+v", err)
 			}
 			if err := engine.Close(); err != nil {
 				t.Fatal(err)

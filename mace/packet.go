@@ -56,6 +56,7 @@ const (
 type Packet struct {
 	Flow
 	TTL                uint8 // or hop limit
+	NoTransport        bool  // a later fragment, or too short: what follows here is not known
 	ICMPType, ICMPCode uint8
 	Seq                uint32 // of TCP, or of ICMP echo
 	Ack                uint32
@@ -79,16 +80,19 @@ const (
 
 // EchoRequest and EchoReply say what an ICMP packet is; IsError, whether it quotes another packet.
 func (p *Packet) EchoRequest() bool {
-	return p.Protocol == protoICMP && p.ICMPType == icmpEchoRequest || p.Protocol == protoICMPv6 && p.ICMPType == icmp6EchoRequest
+	return !p.NoTransport && p.Protocol == protoICMP && p.ICMPType == icmpEchoRequest || !p.NoTransport && p.Protocol == protoICMPv6 && p.ICMPType == icmp6EchoRequest
 }
 
 // EchoReply reports whether it answers an EchoRequest.
 func (p *Packet) EchoReply() bool {
-	return p.Protocol == protoICMP && p.ICMPType == icmpEchoReply || p.Protocol == protoICMPv6 && p.ICMPType == icmp6EchoReply
+	return !p.NoTransport && p.Protocol == protoICMP && p.ICMPType == icmpEchoReply || !p.NoTransport && p.Protocol == protoICMPv6 && p.ICMPType == icmp6EchoReply
 }
 
 // IsError reports whether it is an ICMP error message.
 func (p *Packet) IsError() bool {
+	if p.NoTransport {
+		return false
+	}
 	switch p.Protocol {
 	case protoICMP:
 		return p.ICMPType == icmpUnreachable || p.ICMPType == icmpTimeExceeded || p.ICMPType == icmpParameterProblem
@@ -149,6 +153,7 @@ func parseIP(b []byte, f *Flow) (transport []byte, ok bool) {
 
 func (p *Packet) parseTransport(b []byte, length int) {
 	if len(b) < transportHeaderBytes {
+		p.NoTransport = true
 		return
 	}
 	switch p.Protocol {

@@ -22,17 +22,20 @@ func (a Audit) Missing() uint64 {
 	return a.DevicePackets - a.Seen
 }
 
-// deviceCount is what all devices of a network namespace but lo have sent and received since they were made.
+// deviceCount is what all devices of a network namespace but lo have sent, and received, since they were made.
 type deviceCount uint64
 
-func countDevicePackets(netns string) (deviceCount, error) {
+func (s *Session) countDevicePackets() (deviceCount, error) {
 	var sum deviceCount
-	devices, err := container.Devices(netns)
+	devices, err := container.Devices(s.target.NetNSPath)
 	if err != nil {
 		return 0, fmt.Errorf("counting the container's packets: %w", err)
 	}
 	for _, device := range devices {
-		sum += deviceCount(device.TxPackets + device.RxPackets)
+		sum += deviceCount(device.TxPackets)
+		if s.rxCounts {
+			sum += deviceCount(device.RxPackets)
+		}
 	}
 	return sum, nil
 }
@@ -43,9 +46,13 @@ func (s *Session) Audit() (Audit, error) {
 	if err != nil {
 		return Audit{}, err
 	}
-	now, err := countDevicePackets(s.target.NetNSPath)
+	now, err := s.countDevicePackets()
 	if err != nil {
 		return Audit{}, err
 	}
-	return Audit{DevicePackets: uint64(now - s.devices), Seen: counters.DeviceTx + counters.DeviceRx}, nil
+	audit := Audit{DevicePackets: uint64(now - s.devices), Seen: counters.DeviceTx}
+	if s.rxCounts {
+		audit.Seen += counters.DeviceRx
+	}
+	return audit, nil
 }

@@ -28,11 +28,13 @@ const drainEvery = 20 * time.Millisecond
 
 // Session watches one target. Close ends it and leaves nothing in the kernel.
 type Session struct {
-	target  container.Target
-	nics    []container.NIC
-	engine  *mace.Engine
-	ns      *mace.Namespace
-	devices deviceCount // as it was at the start
+	target container.Target
+	nics   []container.NIC
+	engine *mace.Engine
+	ns     *mace.Namespace
+	// Whether the programs see packets arrive at the container's devices, so that their counts can be compared.
+	rxCounts bool
+	devices  deviceCount // as it was at the start
 
 	mu        sync.Mutex
 	joiner    *mace.Joiner
@@ -63,10 +65,19 @@ func Open(ctx context.Context, options Options, onPassage func(*mace.Passage)) (
 	if err != nil {
 		return nil, err
 	}
+	devices, err := container.Devices(options.Target.NetNSPath)
+	if err != nil {
+		return nil, err
+	}
 	engine := mace.Options{Path: options.Path, RingBytes: options.RingBytes}
+	for _, device := range devices {
+		engine.IdentityKeys = engine.IdentityKeys || device.XDP
+		engine.NICDelivers = engine.NICDelivers || device.SharesNIC
+	}
 	for _, nic := range s.nics {
 		engine.NICs = append(engine.NICs, mace.Device{NetNSCookie: hostCookie, Index: nic.Index, Name: nic.Name})
 	}
+	s.rxCounts = !engine.NICDelivers
 	if s.engine, err = mace.Open(engine); err != nil {
 		return nil, err
 	}
@@ -74,11 +85,11 @@ func Open(ctx context.Context, options Options, onPassage func(*mace.Passage)) (
 		s.engine.Close()
 		return nil, err
 	}
-	if s.devices, err = countDevicePackets(options.Target.NetNSPath); err != nil {
+	if s.devices, err = s.countDevicePackets(); err != nil {
 		s.engine.Close()
 		return nil, err
 	}
-	s.joiner = mace.NewJoiner(options.Path, func(p *mace.Passage) { s.onPassage(p) })
+	s.joiner = s.engine.NewJoiner(func(p *mace.Passage) { s.onPassage(p) })
 	ctx, s.stop = context.WithCancel(ctx)
 	go s.drainRegularly(ctx)
 	return s, nil

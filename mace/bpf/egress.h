@@ -24,7 +24,7 @@ static __always_inline bool is_gso(const struct sk_buff *skb)
 
 static __always_inline void egress_start(const struct sk_buff *skb, u32 ns)
 {
-	u64 now_ns = bpf_ktime_get_ns(), key = skb_key(skb);
+	u64 now_ns = bpf_ktime_get_ns(), key;
 	const void *l3 = skb->head + skb->network_header;
 	struct tare_counters *c = counters_of(ns);
 	struct header h = {};
@@ -33,12 +33,15 @@ static __always_inline void egress_start(const struct sk_buff *skb, u32 ns)
 
 	if (!c)
 		return;
-	header_read(&h, skb, l3);
+	packet_read(&h, skb, l3);
 	if (!h.len) {
 		c->malformed++;
 		return;
 	}
 	identify(&id, &h, 16);
+	key = packet_key(skb, &h, &id);
+	if (h.fragment)
+		fragments_sent = 1;
 	s = slot_claim(&egress_slots, key, now_ns, max_age_ns, &c->egress_overwritten);
 	if (!s)
 		return;
@@ -64,36 +67,18 @@ static __always_inline void egress_start(const struct sk_buff *skb, u32 ns)
 				s->slot.flags |= TARE_F_SYSCALL;
 		}
 	}
+	/* The container has a tunnel of its own: then it is the outer packet that it sends. */
+	if (h.wrapped)
+		header_read(&h, skb, l3);
 	s->header_len = h.len;
 	__builtin_memcpy(s->header, h.bytes, TARE_HEADER_BYTES);
 	slot_fill(&s->slot, key, &id, now_ns);
 }
 
-/* Is it the packet of this slot? At the NIC it may be wrapped in VXLAN. */
-static __always_inline bool egress_same(const struct egress_slot *s, const struct sk_buff *skb)
-{
-	const void *l3 = skb->head + skb->network_header;
-	struct header h = {};
-	struct identity id;
-
-	header_read(&h, skb, l3);
-	if (!h.len)
-		return false;
-	identify(&id, &h, s->slot.payload_bytes);
-	if (slot_is(&s->slot, &id))
-		return true;
-	if (!is_vxlan(&h))
-		return false;
-	header_read_inner(&h, skb, l3);
-	if (!h.len)
-		return false;
-	identify(&id, &h, s->slot.payload_bytes);
-	return slot_is(&s->slot, &id);
-}
-
 /* The packet has left: account for it and tell. */
-static __always_inline void egress_finish(struct egress_slot *s, u64 key)
+static __always_inline void egress_finish(struct egress_slot *s)
 {
+	u64 key = s->slot.key;
 	u32 ns = s->slot.ns & (TARE_NAMESPACES - 1);
 	struct tare_counters *c = counters_of(ns);
 	bool torn = s->slot.seal != slot_seal(&s->slot, key);
@@ -135,19 +120,36 @@ static __always_inline void egress_finish(struct egress_slot *s, u64 key)
 		aggregate(ns, 0, now_ns - inner_ns);
 }
 
-/* Its slot, if this packet came from a container and is still the same. */
+/* Its slot, if this packet came from a container and is still the same. At the NIC it may be wrapped in VXLAN. */
 static __always_inline struct egress_slot *egress_find(const struct sk_buff *skb)
 {
-	struct egress_slot *s = slot_find(&egress_slots, skb_key(skb));
+	const void *l3 = skb->head + skb->network_header;
+	struct egress_slot *s = NULL;
+	struct header h = {};
+	struct identity id;
 
-	if (!s)
+	if (!identity_keys)
+		s = slot_find(&egress_slots, skb_key(skb));
+	if (!s && !identity_keys && !fragments_sent)
+		return NULL; /* most packets: this host's own, and other containers' */
+	packet_read(&h, skb, l3);
+	if (!h.len)
 		return NULL;
-	if (bpf_ktime_get_ns() - s->slot.time_ns > max_age_ns) {
-		reject(true);
+	if (!s) {
+		if (!identity_keys && !h.fragment)
+			return NULL;
+		identify(&id, &h, 16);
+		s = slot_find(&egress_slots, id.fixed);
+		if (!s)
+			return NULL;
+	}
+	identify(&id, &h, s->slot.payload_bytes);
+	if (!slot_is(&s->slot, &id)) {
+		reject(false);
 		return NULL;
 	}
-	if (!egress_same(s, skb)) {
-		reject(false);
+	if (bpf_ktime_get_ns() - s->slot.time_ns > max_age_ns) {
+		reject(true);
 		return NULL;
 	}
 	return s;
@@ -158,41 +160,50 @@ static __always_inline void egress_end(const struct sk_buff *skb)
 	struct egress_slot *s = egress_find(skb);
 
 	if (s)
-		egress_finish(s, skb_key(skb));
+		egress_finish(s);
 }
 
 /*
  * net_dev_xmit fires when the driver has taken the skb, which may be freed: its address is a key and nothing else.
  * So the check is made at net_dev_start_xmit, just before and on the same CPU, and the time is taken here.
  */
+struct transmission {
+	u64 skb; /* 0: none of ours */
+	u64 key;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
+	__type(value, struct transmission);
 } transmitting SEC(".maps");
 
 static __always_inline void egress_check(const struct sk_buff *skb)
 {
 	u32 zero = 0;
-	u64 *checked = bpf_map_lookup_elem(&transmitting, &zero);
-
-	if (checked)
-		*checked = egress_find(skb) ? skb_key(skb) : 0;
-}
-
-static __always_inline void egress_end_checked(u64 key)
-{
-	u32 zero = 0;
-	u64 *checked = bpf_map_lookup_elem(&transmitting, &zero);
+	struct transmission *t = bpf_map_lookup_elem(&transmitting, &zero);
 	struct egress_slot *s;
 
-	if (!checked || *checked != key)
+	if (!t)
 		return;
-	*checked = 0;
-	s = slot_find(&egress_slots, key);
+	s = egress_find(skb);
+	t->skb = s ? skb_key(skb) : 0;
+	t->key = s ? s->slot.key : 0;
+}
+
+static __always_inline void egress_end_checked(const struct sk_buff *skb)
+{
+	u32 zero = 0;
+	struct transmission *t = bpf_map_lookup_elem(&transmitting, &zero);
+	struct egress_slot *s;
+
+	if (!t || t->skb != skb_key(skb))
+		return;
+	t->skb = 0;
+	s = slot_find(&egress_slots, t->key);
 	if (s)
-		egress_finish(s, key);
+		egress_finish(s);
 }
 
 #endif

@@ -13,11 +13,11 @@
 #include "path.h"
 #include "tare.h"
 
-#define TARE_PROTO_ICMP 1
-#define TARE_PROTO_TCP 6
-#define TARE_PROTO_UDP 17
+#define TARE_PROTO_ICMP	    1
+#define TARE_PROTO_TCP	    6
+#define TARE_PROTO_UDP	    17
 #define TARE_PROTO_FRAGMENT 44
-#define TARE_PROTO_ICMPV6 58
+#define TARE_PROTO_ICMPV6   58
 
 #define TARE_VXLAN_OVERHEAD (8 + 8 + 14) /* UDP, VXLAN and inner Ethernet headers */
 
@@ -26,13 +26,16 @@ struct header {
 	u8 bytes[TARE_HEADER_BYTES] __attribute__((aligned(8)));
 	u32 len;       /* bytes filled; 0: not IP, or too short */
 	u32 transport; /* where the transport header is, 20 or 40 */
+	u16 length;    /* the IP header's own length field, which GRO adapts; in network byte order */
 	u8 protocol;   /* of the transport header; TARE_PROTO_FRAGMENT where it is in another fragment */
+	bool fragment; /* the first one included */
+	bool wrapped;  /* in VXLAN: these are the inner packet's headers */
 };
 
 struct identity {
-	u64 fixed;         /* of headers; never 0 */
-	u64 payload;       /* of the first payload_bytes; 0 where they are not known */
-	u8 payload_bytes;  /* 0, 8 or 16 */
+	u64 fixed;	  /* of headers; never 0 */
+	u64 payload;	  /* of the first payload_bytes; 0 where they are not known */
+	u8 payload_bytes; /* 0, 8 or 16 */
 };
 
 static __always_inline u64 mix(u64 hash, u64 word)
@@ -103,6 +106,7 @@ static __always_inline void header_skip_extensions(struct header *h, const void 
 		if (header_copy(extension, sizeof(extension), l3 + offset, end) != sizeof(extension))
 			break;
 		if (h->protocol == TARE_PROTO_FRAGMENT) {
+			h->fragment = true;
 			if (load16(extension + 2) & bpf_htons(0xfff8))
 				return; /* a later fragment: it has no transport header */
 			offset += 8;
@@ -115,27 +119,31 @@ static __always_inline void header_skip_extensions(struct header *h, const void 
 	h->len = 40 + header_copy(h->bytes + 40, TARE_HEADER_BYTES - 40, l3 + offset, end);
 }
 
-/* Reads the headers of a packet whose IP header is at l3. */
+/* Reads the headers of a packet whose IP header is at l3, or that of the tunnel it is in. */
 static __always_inline void header_read(struct header *h, const struct sk_buff *skb, const void *l3)
 {
 	const void *end = skb->data + (skb->len - skb->data_len);
 	u32 n = header_copy(h->bytes, TARE_HEADER_BYTES, l3, end);
 
 	h->len = 0;
+	h->fragment = false;
 	if (n < 28)
 		return;
 	h->len = n;
 	switch (h->bytes[0] >> 4) {
 	case 4:
 		h->transport = 20;
+		h->length = load16(h->bytes + 2);
 		h->protocol = h->bytes[9];
 		if (h->bytes[0] != 0x45)
 			header_skip_extensions(h, l3, end);
+		h->fragment = load16(h->bytes + 6) & bpf_htons(0x3fff);
 		if (load16(h->bytes + 6) & bpf_htons(0x1fff))
 			h->protocol = TARE_PROTO_FRAGMENT;
 		break;
 	case 6:
 		h->transport = 40;
+		h->length = load16(h->bytes + 4);
 		h->protocol = h->bytes[6];
 		if (h->protocol == 0 || h->protocol == 43 || h->protocol == 60 || h->protocol == TARE_PROTO_FRAGMENT)
 			header_skip_extensions(h, l3, end);
@@ -199,8 +207,8 @@ static __always_inline void identify_transport(struct identity *id, const struct
 static __always_inline void identify(struct identity *id, const struct header *h, u8 payload_bytes)
 {
 	if (h->transport == 20) {
-		/* id, fragment offset and protocol: the words around them hold length, TTL and checksum */
-		id->fixed = mix(load32(h->bytes + 4), h->protocol);
+		/* id, fragment offset and protocol: the words around them hold length, flags, TTL and checksum */
+		id->fixed = mix(load32(h->bytes + 4) & bpf_htonl(0xffff1fff), h->protocol);
 		identify_transport(id, h, 20, payload_bytes);
 	} else {
 		id->fixed = mix(load32(h->bytes) & bpf_htonl(0x000fffff), h->protocol); /* flow label */
@@ -215,10 +223,16 @@ static __always_inline bool is_vxlan(const struct header *h)
 	       load16(h->bytes + (h->transport == 20 ? 22 : 42)) == bpf_htons(vxlan_port);
 }
 
-/* Replaces the headers by those of the packet inside a VXLAN packet; len 0 if there is none. */
-static __always_inline void header_read_inner(struct header *h, const struct sk_buff *skb, const void *l3)
+/*
+ * Reads the headers of the innermost packet: the one that a container has sent or will get, also where it is seen
+ * inside a VXLAN tunnel. len is 0 if there is none.
+ */
+static __always_inline void packet_read(struct header *h, const struct sk_buff *skb, const void *l3)
 {
-	header_read(h, skb, l3 + h->transport + TARE_VXLAN_OVERHEAD);
+	header_read(h, skb, l3);
+	h->wrapped = h->len && is_vxlan(h);
+	if (h->wrapped)
+		header_read(h, skb, l3 + h->transport + TARE_VXLAN_OVERHEAD);
 }
 
 #endif

@@ -15,23 +15,45 @@ static __always_inline u64 monotonic(u64 realtime_ns)
 	return realtime_ns - real_minus_mono_ns;
 }
 
+/* Joins a delivery to its arrival. */
+static __always_inline u64 token(u64 inner_ns)
+{
+	return (inner_ns << 8) | (bpf_get_smp_processor_id() & 0xff);
+}
+
+/* Keeps the way for the program that will read the packet. */
+static __always_inline void delivery_start(const struct sk_buff *skb, u32 ns, const struct identity *id,
+					   const struct way *w)
+{
+	u64 key = head_key(skb), overwritten = 0;
+	struct delivery_slot *d = slot_claim(&delivery_slots, key, w->inner_ns, max_age_ns, &overwritten);
+
+	if (!d)
+		return;
+	d->slot.key = 0;
+	d->slot.ns = ns;
+	d->slot.len = skb->len;
+	d->slot.flags = 0;
+	d->way = *w;
+	slot_fill(&d->slot, key, id, w->inner_ns);
+}
+
 /* At a NIC nobody knows yet whose packet it is: NAT has not spoken. So every packet gets a slot, and a cheap one. */
 static __always_inline void ingress_start(const struct sk_buff *skb, u32 event)
 {
-	u64 now_ns = bpf_ktime_get_ns(), key = skb_key(skb), overwritten = 0;
+	u64 now_ns = bpf_ktime_get_ns(), key, overwritten = 0;
 	const void *l3 = skb->data;
 	struct header h = {};
 	struct identity id = {};
 	struct ingress_slot *s;
 
+	packet_read(&h, skb, l3);
+	if (h.len)
+		identify(&id, &h, 16);
+	key = packet_key(skb, &h, &id);
 	s = slot_claim(&ingress_slots, key, now_ns, max_age_ns, &overwritten);
 	if (!s)
 		return;
-	header_read(&h, skb, l3);
-	if (h.len && is_vxlan(&h))
-		header_read_inner(&h, skb, l3);
-	if (h.len)
-		identify(&id, &h, 16);
 	/*
 	 * With several start events the first one's time counts. A later one completes what was missing then: the
 	 * identity (napi_gro_frags: headers are not in the linear part yet) and the stamp, and shows if GRO has merged.
@@ -39,16 +61,27 @@ static __always_inline void ingress_start(const struct sk_buff *skb, u32 event)
 	if (ingress_start_events != event && s->slot.key == key && now_ns - s->slot.time_ns < max_age_ns &&
 	    (!s->slot.fixed || slot_is(&s->slot, &id))) {
 		now_ns = s->slot.time_ns;
-		s->slot.flags = s->slot.len != skb->len;
+		s->slot.flags = s->slot.len != h.length;
 	} else {
 		s->slot.flags = 0;
 		if (ingress_outer_stamp && skb->tstamp > 0)
 			now_ns = monotonic(skb->tstamp);
 	}
 	s->slot.key = 0;
-	s->slot.len = skb->len;
+	s->slot.len = h.length;
 	s->stamp_ns = skb->tstamp;
 	slot_fill(&s->slot, key, &id, now_ns);
+	if (nic_delivers && event == TARE_NETIF_RECEIVE_SKB && h.len) {
+		struct way w = {
+			.outer_ns = now_ns,
+			.outer_stamp_ns = skb->tstamp,
+			.inner_stamp_ns = skb->tstamp,
+			.inner_ns = bpf_ktime_get_ns(),
+		};
+
+		w.token = token(w.inner_ns);
+		delivery_start(skb, NOT_ACTIVE, &id, &w);
+	}
 }
 
 /* The latency that the path asks for; 0: the path's inner end has not been reached, or its clock was set. */
@@ -71,28 +104,33 @@ static __always_inline u64 ingress_latency(const struct way *w, u32 flags, u64 e
 	return inner_ns >= outer_ns && inner_ns - outer_ns <= max_age_ns ? inner_ns - outer_ns : 0;
 }
 
-/* Keeps the way for the program that will read the packet. */
-static __always_inline void delivery_start(const struct sk_buff *skb, u32 ns, const struct identity *id,
-					   const struct way *w)
+/* An arrival's record but for the time; NULL if there is no room. */
+static __always_inline struct tare_record *ingress_record(u32 ns, struct tare_counters *c, const struct sk_buff *skb,
+							  const struct header *h, const struct way *w, u8 status)
 {
-	u64 key = head_key(skb), overwritten = 0;
-	struct delivery_slot *d = slot_claim(&delivery_slots, key, w->inner_ns, max_age_ns, &overwritten);
+	struct tare_record *r = record_reserve(ns, c);
 
-	if (!d)
-		return;
-	d->slot.key = 0;
-	d->slot.ns = ns;
-	d->slot.len = skb->len;
-	d->slot.flags = 0;
-	d->way = *w;
-	slot_fill(&d->slot, key, id, w->inner_ns);
+	if (!r)
+		return NULL;
+	r->kind = TARE_INGRESS;
+	r->status = status;
+	r->flags = 0;
+	r->pid = 0;
+	r->len = skb->len;
+	r->header_len = h->len;
+	r->outer_ns = w->outer_ns;
+	r->syscall_ns = 0;
+	r->inner_stamp_ns = w->inner_stamp_ns;
+	r->outer_stamp_ns = w->outer_stamp_ns;
+	__builtin_memcpy(r->header, h->bytes, TARE_HEADER_BYTES);
+	return r;
 }
 
 static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns)
 {
-	u64 key = skb_key(skb), now_ns = bpf_ktime_get_ns(), latency_ns;
+	u64 now_ns = bpf_ktime_get_ns(), key, latency_ns;
 	struct tare_counters *c = counters_of(ns);
-	struct ingress_slot *s = slot_find(&ingress_slots, key);
+	struct ingress_slot *s;
 	u8 status = TARE_UNSTARTED;
 	struct header h = {};
 	struct identity id;
@@ -101,13 +139,16 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns)
 
 	if (!c)
 		return;
-	header_read(&h, skb, skb->data);
+	packet_read(&h, skb, skb->data);
 	if (!h.len) {
 		c->malformed++;
 		return;
 	}
-	/* The payload counts as far as it was readable at the NIC; a packet that was not seen there has no slot. */
-	identify(&id, &h, s ? s->slot.payload_bytes : 16);
+	identify(&id, &h, 16);
+	key = packet_key(skb, &h, &id);
+	s = slot_find(&ingress_slots, key);
+	if (s && s->slot.payload_bytes != id.payload_bytes)
+		identify(&id, &h, s->slot.payload_bytes); /* the payload counts as far as it was readable at the NIC */
 	if (s && now_ns - s->slot.time_ns > max_age_ns) {
 		reject(true);
 		s = NULL;
@@ -120,29 +161,18 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns)
 		status = TARE_MATCHED;
 		if (s->slot.seal != slot_seal(&s->slot, key))
 			status = TARE_AMBIGUOUS;
-		else if (s->slot.flags || s->slot.len != skb->len)
+		else if (s->slot.flags || s->slot.len != h.length)
 			status = TARE_MERGED;
 		w.outer_ns = s->slot.time_ns;
 		w.outer_stamp_ns = s->stamp_ns;
 		s->slot.key = 0;
 	}
+	if (h.wrapped)
+		header_read(&h, skb, skb->data); /* the container has a tunnel of its own */
 	w.inner_stamp_ns = skb->tstamp;
-	r = record_reserve(ns, c);
-	if (r) {
-		r->kind = TARE_INGRESS;
-		r->status = status;
-		r->flags = 0;
-		r->pid = 0;
-		r->len = skb->len;
-		r->header_len = h.len;
-		r->outer_ns = w.outer_ns;
-		r->syscall_ns = 0;
-		r->inner_stamp_ns = w.inner_stamp_ns;
-		r->outer_stamp_ns = w.outer_stamp_ns;
-		__builtin_memcpy(r->header, h.bytes, TARE_HEADER_BYTES);
-	}
+	r = ingress_record(ns, c, skb, &h, &w, status);
 	w.inner_ns = bpf_ktime_get_ns();
-	w.token = (w.inner_ns << 8) | (bpf_get_smp_processor_id() & 0xff);
+	w.token = token(w.inner_ns);
 	if (r) {
 		r->inner_ns = w.inner_ns;
 		r->token = w.token;
@@ -200,6 +230,25 @@ static __always_inline void delivery_finish(u32 ns, const struct way *w, u32 fla
 		aggregate(ns, 1, latency_ns);
 }
 
+/* With nic_delivers the arrival is told only now. */
+static __always_inline void delivery_announce(const struct sk_buff *skb, u32 ns, const struct header *h,
+					      const struct way *w)
+{
+	struct tare_counters *c = counters_of(ns);
+	struct tare_record *r;
+
+	if (!c)
+		return;
+	c->device_rx++;
+	c->ingress_matched++;
+	r = ingress_record(ns, c, skb, h, w, TARE_MATCHED);
+	if (!r)
+		return;
+	r->inner_ns = w->inner_ns;
+	r->token = w->token;
+	record_submit(r);
+}
+
 /* A program copies a packet out. Raw sockets and error queues hold clones, which share the head. */
 static __always_inline void delivery_copy(const struct sk_buff *skb)
 {
@@ -214,10 +263,10 @@ static __always_inline void delivery_copy(const struct sk_buff *skb)
 	if (ns == NOT_ACTIVE)
 		return;
 	d = slot_find(&delivery_slots, key);
-	if (!d || d->slot.ns != ns)
+	if (!d || (d->slot.ns != ns && d->slot.ns != NOT_ACTIVE))
 		return;
 	/* network_header points at the quoted packet in an error queue's clone; mac_header still tells the truth. */
-	header_read(&h, skb, skb->head + skb->mac_header + skb->mac_len);
+	packet_read(&h, skb, skb->head + skb->mac_header + skb->mac_len);
 	if (h.len)
 		identify(&id, &h, d->slot.payload_bytes);
 	if (!h.len || !slot_is(&d->slot, &id) || d->slot.seal != slot_seal(&d->slot, key)) {
@@ -226,6 +275,10 @@ static __always_inline void delivery_copy(const struct sk_buff *skb)
 		if (c)
 			c->delivered_unmatched++;
 		return;
+	}
+	if (d->slot.ns == NOT_ACTIVE) {
+		d->slot.ns = ns;
+		delivery_announce(skb, ns, &h, &d->way);
 	}
 	sk = skb->sk;
 	if (!sk)

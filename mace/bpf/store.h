@@ -16,7 +16,7 @@
 /* --- packets under way ---------------------------------------------------------------------------------------- */
 
 #define SLOTS_LOG2 16
-#define SLOTS (1 << SLOTS_LOG2)
+#define SLOTS	   (1 << SLOTS_LOG2)
 
 /*
  * The skb's address as a number. The verifier forbids all arithmetic on pointers but one: their difference is a
@@ -27,7 +27,13 @@ static __always_inline u64 skb_key(const struct sk_buff *skb)
 	return (u64)skb - (u64)&real_minus_mono_ns;
 }
 
-/* The same for its head, which clones share. Since Linux 6.18 the verifier takes this field for a pointer too. */
+/* What a packet's slot is found by. */
+static __always_inline u64 packet_key(const struct sk_buff *skb, const struct header *h, const struct identity *id)
+{
+	return identity_keys || h->fragment ? id->fixed : skb_key(skb);
+}
+
+/* A number for its head, which clones share. Since Linux 6.18 the verifier takes this field for a pointer too. */
 static __always_inline u64 head_key(const struct sk_buff *skb)
 {
 	u64 head = 0;
@@ -38,12 +44,12 @@ static __always_inline u64 head_key(const struct sk_buff *skb)
 
 /* Common to all slots. A pair of neighbours serves one address: the second takes what does not fit the first. */
 struct slot {
-	u64 key; /* skb_key() or head_key(); 0: free */
+	u64 key; /* packet_key() or head_key(); 0: free */
 	u64 seal;
 	u64 time_ns;
 	u64 fixed;
 	u64 payload;
-	u32 len;
+	u32 len; /* egress: the skb's; ingress: the IP header's length field, which tells if GRO has been at work */
 	u8 payload_bytes;
 	u8 ns;
 	u16 flags;

@@ -81,7 +81,7 @@ SEC("tp_btf/net_dev_xmit")
 int BPF_PROG(net_dev_xmit, struct sk_buff *skb, int rc, struct net_device *dev)
 {
 	if (!rc && is_nic(dev))
-		egress_end_checked(skb_key(skb));
+		egress_end_checked(skb);
 	return 0;
 }
 

@@ -12,11 +12,11 @@
 #include "kernel.h"
 
 enum {
-	TARE_NAMESPACES = 64,    /* active at once, each with its own ring and aggregates */
+	TARE_NAMESPACES = 64,	 /* active at once, each with its own ring and aggregates */
 	TARE_COOKIE_SLOTS = 256, /* direct-mapped table of the active namespaces' cookies */
 	TARE_NICS = 4,
 	TARE_HEADER_BYTES = 96, /* IPv6 + ICMPv6 error + the quoted IPv6 header and ports */
-	TARE_BUCKETS = 1024,    /* of a histogram: see aggregate.h */
+	TARE_BUCKETS = 1024,	/* of a histogram: see aggregate.h */
 };
 
 /* One bit for each tracepoint that a path can name. */
@@ -58,12 +58,12 @@ struct tare_record {
 	u8 kind;
 	u8 status;
 	u16 flags;
-	u32 pid;        /* the process that sent or received it, in the host's numbers; 0: the kernel */
-	u32 len;        /* bytes from the network header on, all of a GSO packet */
+	u32 pid;	/* the process that sent or received it, in the host's numbers; 0: the kernel */
+	u32 len;	/* bytes from the network header on, all of a GSO packet */
 	u32 header_len; /* how much of header is filled */
-	u64 token;      /* joins TARE_DELIVERY to TARE_INGRESS */
-	u64 inner_ns;   /* at the container's device */
-	u64 outer_ns;   /* at the NIC */
+	u64 token;	/* joins TARE_DELIVERY to TARE_INGRESS */
+	u64 inner_ns;	/* at the container's device */
+	u64 outer_ns;	/* at the NIC */
 	u64 syscall_ns; /* start of the sending call, end of the receiving one; 0 where there is none */
 	u64 inner_stamp_ns;
 	u64 outer_stamp_ns;
@@ -72,8 +72,8 @@ struct tare_record {
 
 /* Where every packet of a namespace went: per CPU, added up by the reader. */
 struct tare_counters {
-	u64 device_tx;         /* packets that its devices (lo apart) were given to send */
-	u64 device_rx;         /* ... and that they received */
+	u64 device_tx; /* packets that its devices (lo apart) were given to send */
+	u64 device_rx; /* ... and that they received */
 	u64 egress_started;
 	u64 egress_started_gso;
 	u64 egress_matched;
@@ -86,9 +86,9 @@ struct tare_counters {
 	u64 ingress_unstarted;
 	u64 delivered;
 	u64 delivered_unmatched; /* copied to a program, but its way was not seen */
-	u64 pending_overflow;    /* more packets in one receiving call than are followed */
-	u64 ring_dropped;        /* records lost because the reader was too slow */
-	u64 malformed;           /* not IP, or too short to identify */
+	u64 pending_overflow;	 /* more packets in one receiving call than are followed */
+	u64 ring_dropped;	 /* records lost because the reader was too slow */
+	u64 malformed;		 /* not IP, or too short to identify */
 };
 
 /* Of the whole engine, whatever the namespace: how often the identity check said no. */

@@ -1,0 +1,201 @@
+package mace_test
+
+import (
+	"testing"
+	"time"
+
+	"tare/lab"
+	"tare/mace"
+)
+
+// watch is an active namespace and all that was told of it.
+type watch struct {
+	t        *testing.T
+	lab      *lab.Lab
+	host     string
+	ns       *mace.Namespace
+	joiner   *mace.Joiner
+	records  map[mace.Kind]map[mace.Status]uint64
+	passages []mace.Passage
+	rtts     []mace.RTT
+
+	tx, rx uint64 // of the namespace's devices at the start
+	counts mace.Counters
+	// What the last reading of the devices' own counts was since the start.
+	deviceTx, deviceRx uint64
+	// inexact: the devices' own counts may differ from what the programs see, for the reason that the test gives.
+	inexact string
+}
+
+// open attaches a path to a lab whose NIC is nic0.
+func open(t *testing.T, l *lab.Lab, path string, change ...func(*mace.Options)) *mace.Engine {
+	t.Helper()
+	parsed, err := mace.ParsePath(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := mace.Options{Path: parsed, NICs: []mace.Device{device(t, l, lab.Host, lab.NIC)}}
+	for _, f := range change {
+		f(&options)
+	}
+	engine, err := mace.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close() })
+	return engine
+}
+
+// activate begins to watch a host of the lab.
+func activate(t *testing.T, engine *mace.Engine, l *lab.Lab, host string) *watch {
+	t.Helper()
+	cookie, err := l.NetNSCookie(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watch{t: t, lab: l, host: host, records: map[mace.Kind]map[mace.Status]uint64{}}
+	for kind := mace.Egress; kind <= mace.Delivery; kind++ {
+		w.records[kind] = map[mace.Status]uint64{}
+	}
+	correlator := mace.NewCorrelator(func(r *mace.RTT) { w.rtts = append(w.rtts, *r) })
+	w.joiner = mace.NewJoiner(engine.Path(), func(p *mace.Passage) {
+		w.passages = append(w.passages, *p)
+		correlator.Add(p)
+	})
+	t.Cleanup(func() {
+		if w.ns != nil {
+			w.ns.Close()
+		}
+	})
+	// A packet that passes meanwhile (IPv6 announces itself for some seconds) may be in one count and not in the other.
+	for range 10 {
+		w.tx, w.rx = devicePackets(t, l, host)
+		if w.ns, err = engine.Activate(cookie); err != nil {
+			t.Fatal(err)
+		}
+		if tx, rx := devicePackets(t, l, host); tx == w.tx && rx == w.rx {
+			return w
+		}
+		w.ns.Close()
+	}
+	t.Fatalf("%s is never quiet", host)
+	return nil
+}
+
+func (w *watch) drain() {
+	w.t.Helper()
+	err := w.ns.Drain(func(r *mace.Record) {
+		w.records[r.Kind][r.Status]++
+		w.joiner.Add(r)
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// read takes all counts, and reports whether any has changed.
+func (w *watch) read() (changed bool) {
+	w.t.Helper()
+	counts, err := w.ns.Counters()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tx, rx := devicePackets(w.t, w.lab, w.host)
+	changed = counts != w.counts || tx-w.tx != w.deviceTx || rx-w.rx != w.deviceRx
+	w.counts, w.deviceTx, w.deviceRx = counts, tx-w.tx, rx-w.rx
+	return changed
+}
+
+// finish waits until nothing moves any more, and checks that every packet is accounted for.
+func (w *watch) finish() {
+	w.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+		w.drain()
+		if !w.read() {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.drain()
+	w.joiner.Flush()
+	w.account()
+}
+
+// account checks that what is told about packets, in records and in counters, is consistent and complete.
+func (w *watch) account() {
+	w.t.Helper()
+	c := w.counts
+	if c.RingDropped > 0 {
+		w.t.Errorf("%d records were dropped", c.RingDropped)
+	}
+	for _, tt := range []struct {
+		what   string
+		kind   mace.Kind
+		status mace.Status
+		count  uint64
+	}{
+		{"egress", mace.Egress, mace.Matched, c.EgressMatched},
+		{"egress", mace.Egress, mace.Ambiguous, c.EgressAmbiguous},
+		{"ingress", mace.Ingress, mace.Matched, c.IngressMatched},
+		{"ingress", mace.Ingress, mace.Ambiguous, c.IngressAmbiguous},
+		{"ingress", mace.Ingress, mace.Merged, c.IngressMerged},
+		{"ingress", mace.Ingress, mace.Unstarted, c.IngressUnstarted},
+		{"delivery", mace.Delivery, mace.Matched, c.Delivered},
+	} {
+		if got := w.records[tt.kind][tt.status]; got != tt.count {
+			w.t.Errorf("%d records of %s packets that are %s, and %d were counted", got, tt.what, tt.status, tt.count)
+		}
+	}
+	ingress := c.IngressMatched + c.IngressAmbiguous + c.IngressMerged + c.IngressUnstarted
+	// What is not IP, ARP say, is counted on both sides together.
+	if seen, told := c.DeviceTx+c.DeviceRx, c.EgressStarted+ingress+c.Malformed; seen != told {
+		w.t.Errorf("%d packets seen, %d accounted for: %+v", seen, told, c)
+	}
+	if c.EgressMatched+c.EgressAmbiguous > c.EgressStarted {
+		w.t.Errorf("more packets have left than begun: %+v", c)
+	}
+	if c.EgressAmbiguous+c.IngressAmbiguous > 0 {
+		w.t.Errorf("%d packets out and %d in are ambiguous", c.EgressAmbiguous, c.IngressAmbiguous)
+	}
+	if w.inexact == "" && (c.DeviceTx != w.deviceTx || c.DeviceRx != w.deviceRx) {
+		w.t.Errorf("the audit finds %d of %d packets out and %d of %d in", c.DeviceTx, w.deviceTx, c.DeviceRx, w.deviceRx)
+	}
+	w.ordered()
+	if w.t.Failed() {
+		w.t.Logf("counters: %+v", c)
+	}
+}
+
+// ordered checks that no packet travels back in time.
+func (w *watch) ordered() {
+	w.t.Helper()
+	for i := range w.passages {
+		p := &w.passages[i]
+		if p.Status != mace.Matched {
+			continue
+		}
+		first, last := p.InnerNS, p.OuterNS
+		if p.Direction == mace.Ingress {
+			first, last = last, first
+		}
+		if first <= 0 || last <= first || last-first > int64(time.Second) {
+			w.t.Fatalf("a matched packet goes from %d to %d: %+v", first, last, *p)
+		}
+	}
+}
+
+// unfinished is how many packets have begun and not left.
+func (w *watch) unfinished() uint64 {
+	return w.counts.EgressStarted - w.counts.EgressMatched - w.counts.EgressAmbiguous
+}
+
+// tally counts passages by their status.
+func (w *watch) tally(direction mace.Kind, of func(*mace.Passage) bool) map[mace.Status]int {
+	tally := map[mace.Status]int{}
+	for i := range w.passages {
+		if p := &w.passages[i]; p.Direction == direction && of(p) {
+			tally[p.Status]++
+		}
+	}
+	return tally
+}
