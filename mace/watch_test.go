@@ -18,6 +18,9 @@ type watch struct {
 	records  map[mace.Kind]map[mace.Status]uint64
 	passages []mace.Passage
 	rtts     []mace.RTT
+	// What is said to have left, for the tap to confirm, and for TCP the lengths of its payload.
+	egress  map[sighting]int
+	lengths map[sighting]uint32
 
 	tx, rx uint64 // of the namespace's devices at the start
 	counts mace.Counters
@@ -53,7 +56,8 @@ func activate(t *testing.T, engine *mace.Engine, l *lab.Lab, host string) *watch
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watch{t: t, lab: l, host: host, records: map[mace.Kind]map[mace.Status]uint64{}}
+	w := &watch{t: t, lab: l, host: host, records: map[mace.Kind]map[mace.Status]uint64{},
+		egress: map[sighting]int{}, lengths: map[sighting]uint32{}}
 	for kind := mace.Egress; kind <= mace.Delivery; kind++ {
 		w.records[kind] = map[mace.Status]uint64{}
 	}
@@ -86,10 +90,23 @@ func (w *watch) drain() {
 	w.t.Helper()
 	err := w.ns.Drain(func(r *mace.Record) {
 		w.records[r.Kind][r.Status]++
+		w.left(r)
 		w.joiner.Add(r)
 	})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// left notes a packet that is said to have left.
+func (w *watch) left(r *mace.Record) {
+	if r.Kind != mace.Egress || r.Status != mace.Matched {
+		return
+	}
+	if p, ok := mace.ParsePacket(r.Header, int(r.Len)); ok {
+		s := sightingOf(r.Header, &p)
+		w.egress[s]++
+		w.lengths[s] = uint32(p.PayloadLen)
 	}
 }
 

@@ -60,6 +60,7 @@ type totals struct {
 	egress, ingress   times // of matched packets
 	gross, added, net times // of matched round trips
 	roundTrips        int
+	stamped           int            // ... whose reply was read from a socket with kernel stamps
 	status            map[string]int // of round trips
 
 	mu      sync.Mutex
@@ -88,6 +89,9 @@ func (t *totals) passage(p *mace.Passage) {
 
 func (t *totals) roundTrip(r *mace.RTT) {
 	t.roundTrips++
+	if r.Reply.KernelStamp {
+		t.stamped++
+	}
 	t.status[r.Status.String()]++
 	if r.Status != mace.Matched {
 		return

@@ -208,6 +208,10 @@ func (t *textReport) finish() error {
 		writeSummary(out, line)
 	}
 	writeDoubts(t.run.options.Stderr, line)
+	path := t.run.options.Path
+	if path.Stamped == nil && path.Ingress.Inner.Event == mace.SysExit && t.run.totals.stamped > 0 {
+		t.run.note("the tool takes its time from kernel stamps, before this path ends: too much was subtracted; --as wire is right for it")
+	}
 	return nil
 }
 

@@ -12,6 +12,10 @@ import (
 
 // roundTrips keeps what was measured until the tool's text asks for it.
 type roundTrips struct {
+	// sane: the path ends where the tool takes its time, so nothing can be corrected to less than nothing. A path that
+	// the user has chosen may end anywhere.
+	sane bool
+
 	mu sync.Mutex
 	// Two generations bound the memory of a run without end: the older one is dropped when the newer one is full.
 	young, old generation
@@ -57,8 +61,8 @@ func newGeneration() generation {
 	}
 }
 
-func newRoundTrips() *roundTrips {
-	return &roundTrips{young: newGeneration(), old: newGeneration()}
+func newRoundTrips(sane bool) *roundTrips {
+	return &roundTrips{sane: sane, young: newGeneration(), old: newGeneration()}
 }
 
 // request notes what leaves the container: that of the requests that nobody answers is all there ever is.
@@ -175,7 +179,7 @@ func (t *roundTrips) correct(r tool.Reply) tool.Correction {
 	}
 	c.used = true
 	added := float64(c.rtt.TareNS()) / 1e3
-	if added > r.RTTUs+r.ResolutionUs {
+	if t.sane && added > r.RTTUs+r.ResolutionUs {
 		// More was added than there is: it cannot be this round trip's.
 		return tool.Correction{Status: mace.Ambiguous.String()}
 	}

@@ -37,7 +37,7 @@ func (e ToolError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 // Run runs a tool in the target and shows its output corrected. A ToolError carries the tool's exit code.
 func Run(ctx context.Context, options RunOptions) error {
-	r := &run{options: options, trips: newRoundTrips(), totals: newTotals()}
+	r := &run{options: options, trips: newRoundTrips(options.Path.Stamped != nil), totals: newTotals()}
 	r.correlator = mace.NewCorrelator(func(rtt *mace.RTT) {
 		r.totals.roundTrip(rtt)
 		r.trips.add(rtt)

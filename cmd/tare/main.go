@@ -32,10 +32,20 @@ func usageError(format string, args ...any) error {
 	return exitError{code: 2, err: fmt.Errorf(format, args...)}
 }
 
+// version is set by the Makefile.
+var version = "devel"
+
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "tare",
-		Short:         "Measure, subtract and remove the latency that container networks add",
+		Use:   "tare",
+		Short: "Measure, subtract and remove the latency that container networks add",
+		Long: `Tare is the weight of the container, subtracted from gross to get net. tare measures, per packet and in the host's
+kernel, the latency that a container's network adds, and subtracts it from what measurement tools show.`,
+		Example: `  sudo tare demo
+  sudo tare run --container web -- ping -c 5 192.0.2.1
+  sudo tare watch --container web
+  sudo tare doctor`,
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -22,17 +22,14 @@ static __always_inline bool is_gso(const struct sk_buff *skb)
 	return size;
 }
 
-static __always_inline void egress_start(const struct sk_buff *skb, u32 ns)
+static __always_inline void egress_start(const struct sk_buff *skb, u32 ns, struct tare_counters *c)
 {
 	u64 now_ns = bpf_ktime_get_ns(), key;
 	const void *l3 = skb->head + skb->network_header;
-	struct tare_counters *c = counters_of(ns);
 	struct header h = {};
 	struct identity id;
 	struct egress_slot *s;
 
-	if (!c)
-		return;
 	packet_read(&h, skb, l3);
 	if (!h.len) {
 		c->malformed++;
@@ -83,7 +80,8 @@ static __always_inline void egress_finish(struct egress_slot *s)
 	struct tare_counters *c = counters_of(ns);
 	bool torn = s->slot.seal != slot_seal(&s->slot, key);
 	struct tare_record *r;
-	u64 inner_ns, now_ns;
+	u64 start_ns, inner_ns, now_ns;
+	bool gso;
 
 	if (!c)
 		return;
@@ -102,21 +100,30 @@ static __always_inline void egress_finish(struct egress_slot *s)
 		r->outer_stamp_ns = 0;
 		__builtin_memcpy(r->header, s->header, TARE_HEADER_BYTES);
 	}
-	inner_ns = egress_from_syscall ? s->syscall_ns : s->slot.time_ns;
-	if (torn) {
-		c->egress_ambiguous++;
-	} else {
-		c->egress_matched++;
-		if (s->slot.flags & TARE_F_GSO)
-			c->egress_matched_gso++;
-	}
+	start_ns = s->slot.time_ns;
+	inner_ns = egress_from_syscall ? s->syscall_ns : start_ns;
+	gso = s->slot.flags & TARE_F_GSO;
 	s->slot.key = 0;
 	now_ns = bpf_ktime_get_ns();
+	/* Only now is its age known, and asking for the time twice would cost more than to throw a record away. */
+	if (now_ns - start_ns > max_age_ns) {
+		if (r)
+			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+		reject(true);
+		return;
+	}
 	if (r) {
 		r->outer_ns = now_ns;
 		record_submit(r);
 	}
-	if (!torn && inner_ns)
+	if (torn) {
+		c->egress_ambiguous++;
+		return;
+	}
+	c->egress_matched++;
+	if (gso)
+		c->egress_matched_gso++;
+	if (inner_ns)
 		aggregate(ns, 0, now_ns - inner_ns);
 }
 
@@ -146,10 +153,6 @@ static __always_inline struct egress_slot *egress_find(const struct sk_buff *skb
 	identify(&id, &h, s->slot.payload_bytes);
 	if (!slot_is(&s->slot, &id)) {
 		reject(false);
-		return NULL;
-	}
-	if (bpf_ktime_get_ns() - s->slot.time_ns > max_age_ns) {
-		reject(true);
 		return NULL;
 	}
 	return s;

@@ -126,10 +126,9 @@ static __always_inline struct tare_record *ingress_record(u32 ns, struct tare_co
 	return r;
 }
 
-static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns)
+static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struct tare_counters *c)
 {
-	u64 now_ns = bpf_ktime_get_ns(), key, latency_ns;
-	struct tare_counters *c = counters_of(ns);
+	u64 key, latency_ns;
 	struct ingress_slot *s;
 	u8 status = TARE_UNSTARTED;
 	struct header h = {};
@@ -137,8 +136,6 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns)
 	struct tare_record *r;
 	struct way w = {};
 
-	if (!c)
-		return;
 	packet_read(&h, skb, skb->data);
 	if (!h.len) {
 		c->malformed++;
@@ -147,12 +144,9 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns)
 	identify(&id, &h, 16);
 	key = packet_key(skb, &h, &id);
 	s = slot_find(&ingress_slots, key);
+	/* The payload counts as far as it was readable at the NIC. */
 	if (s && s->slot.payload_bytes != id.payload_bytes)
-		identify(&id, &h, s->slot.payload_bytes); /* the payload counts as far as it was readable at the NIC */
-	if (s && now_ns - s->slot.time_ns > max_age_ns) {
-		reject(true);
-		s = NULL;
-	}
+		identify(&id, &h, s->slot.payload_bytes);
 	if (s && !slot_is(&s->slot, &id)) {
 		reject(false);
 		s = NULL;
@@ -167,13 +161,19 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns)
 		w.outer_stamp_ns = s->stamp_ns;
 		s->slot.key = 0;
 	}
+	/* The container has a tunnel of its own: then it is the outer packet that it gets. */
 	if (h.wrapped)
-		header_read(&h, skb, skb->data); /* the container has a tunnel of its own */
+		header_read(&h, skb, skb->data);
 	w.inner_stamp_ns = skb->tstamp;
 	r = ingress_record(ns, c, skb, &h, &w, status);
 	w.inner_ns = bpf_ktime_get_ns();
 	w.token = token(w.inner_ns);
+	if (s && w.inner_ns - w.outer_ns > max_age_ns) {
+		reject(true);
+		status = TARE_UNSTARTED;
+	}
 	if (r) {
+		r->status = status;
 		r->inner_ns = w.inner_ns;
 		r->token = w.token;
 		record_submit(r);

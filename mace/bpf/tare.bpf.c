@@ -50,9 +50,10 @@ static __always_inline void on_transmit(const struct sk_buff *skb, const struct 
 		if (ns != NOT_ACTIVE) {
 			struct tare_counters *c = counters_of(ns);
 
-			if (c)
+			if (c) {
 				c->device_tx++;
-			egress_start(skb, ns);
+				egress_start(skb, ns, c);
+			}
 		}
 	}
 	if ((ends || checks) && is_nic(dev)) {
@@ -99,9 +100,10 @@ static __always_inline void on_receive(const struct sk_buff *skb, u32 event)
 		if (ns != NOT_ACTIVE) {
 			struct tare_counters *c = counters_of(ns);
 
-			if (c)
+			if (c) {
 				c->device_rx++;
-			ingress_end(skb, ns);
+				ingress_end(skb, ns, c);
+			}
 		}
 	}
 }

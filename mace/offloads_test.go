@@ -1,0 +1,96 @@
+package mace_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"tare/lab"
+	"tare/mace"
+	"tare/mace/macetest"
+)
+
+// Segmentation and merging make several packets of one and one of several. Each is matched, or counted as what has
+// become of it, and none is taken for another.
+func TestOffloads(t *testing.T) {
+	toggle := map[bool]lab.Toggle{true: lab.On, false: lab.Off}
+	for _, nic := range []bool{true, false} {
+		for _, container := range []bool{true, false} {
+			for _, gro := range []bool{true, false} {
+				t.Run(fmt.Sprintf("nic=%t,container=%t,gro=%t", nic, container, gro), func(t *testing.T) {
+					segment := func(on bool) lab.Offloads {
+						return lab.Offloads{TSO: toggle[on], GSO: toggle[on], GRO: toggle[gro]}
+					}
+					// A wire carries no packet that is larger than the MTU.
+					l := up(t, lab.Options{NICOffloads: segment(nic), ContainerOffloads: segment(container),
+						RemoteOffloads: lab.Offloads{TSO: lab.Off, GSO: lab.Off}})
+					tap := tapNIC(t, l)
+					server := echo(t, l, lab.Remote)
+					for _, path := range []string{"bare-metal", "inner-dev"} {
+						t.Run(path, func(t *testing.T) {
+							w := activate(t, open(t, l, path, roomy), l, "c1")
+							if gro {
+								w.inexact = "with GRO, what a device counts is not what it hands on"
+							}
+							bulk(t, l, server)
+							w.finish()
+							tap.confirm(w)
+							c := w.counts
+							if path == "bare-metal" && w.unfinished() > 0 {
+								t.Errorf("%d packets are not found at the NIC's queue, before segmentation", w.unfinished())
+							}
+							if path == "inner-dev" && nic && w.unfinished() > 0 {
+								t.Errorf("%d packets are not found at a NIC that segments", w.unfinished())
+							}
+							if got := c.IngressMatched + c.IngressMerged; !gro && (c.IngressMerged > 0 || got < c.DeviceRx) {
+								t.Errorf("nobody merges, and of %d packets in %d are matched and %d merged", c.DeviceRx, c.IngressMatched, c.IngressMerged)
+							}
+							t.Logf("egress %d of %d (GSO %d of %d), ingress matched %d merged %d unstarted %d", c.EgressMatched, c.EgressStarted,
+								c.EgressMatchedGSO, c.EgressStartedGSO, c.IngressMatched, c.IngressMerged, c.IngressUnstarted)
+						})
+					}
+				})
+			}
+		}
+	}
+}
+
+// roomy makes rings that nobody need empty for a while.
+func roomy(o *mace.Options) { o.RingBytes = 64 << 20 }
+
+// bulk sends data by TCP to the echo server, which sends it back at the same time.
+func bulk(t *testing.T, l *lab.Lab, server *macetest.Echo) {
+	t.Helper()
+	const total = 8 << 20
+	var conn net.Conn
+	err := l.Do("c1", func() (err error) {
+		conn, err = net.DialTimeout("tcp", remote(l, false, server.Port).String(), 5*time.Second)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan error, 1)
+	go func() {
+		chunk := make([]byte, 128<<10)
+		for n := 0; n < total; n += len(chunk) {
+			if _, err := conn.Write(chunk); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- nil
+	}()
+	if _, err := io.CopyN(io.Discard, conn, total); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+}
