@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -112,15 +111,14 @@ func canLeaveHost(link netlink.Link, host string) bool {
 
 // inside calls fn with a netlink socket of the network namespace.
 func inside(path string, fn func(*netlink.Handle) error) error {
-	fd, err := openNetNS(path)
-	if err != nil {
+	var handle *netlink.Handle
+	// Not netlink.NewHandleAt, which makes text of the kernel's error: a caller must know a missing privilege by it.
+	err := InNetNS(path, func() (err error) {
+		handle, err = netlink.NewHandle()
 		return err
-	}
-	ns := netns.NsHandle(fd)
-	defer ns.Close()
-	handle, err := netlink.NewHandleAt(ns)
+	})
 	if err != nil {
-		return fmt.Errorf("netlink socket in %s: %w", path, err)
+		return fmt.Errorf("asking the kernel about %s: %w", path, err)
 	}
 	defer handle.Close()
 	return fn(handle)

@@ -54,7 +54,7 @@ func kernel() Finding {
 	f := Finding{Feature: "kernel", Verdict: OK}
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
-		f.Verdict, f.Detail = Fail, err.Error()
+		f.Verdict, f.Detail, f.Remedy = Fail, err.Error(), "tare needs Linux"
 		return f
 	}
 	f.Detail = unix.ByteSliceToString(name.Release[:])
@@ -66,17 +66,18 @@ func kernel() Finding {
 	return f
 }
 
-// What each capability is for. CAP_SYS_ADMIN covers CAP_BPF and CAP_PERFMON on older kernels.
+// What each capability is for, and whether CAP_SYS_ADMIN stands in for it (capabilities(7)).
 var capabilities = []struct {
-	bit  int
-	name string
-	why  string
+	bit     int
+	name    string
+	why     string
+	byAdmin bool
 }{
-	{unix.CAP_BPF, "CAP_BPF", "loading programs"},
-	{unix.CAP_PERFMON, "CAP_PERFMON", "attaching to tracepoints"},
-	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "entering network namespaces"},
-	{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "making a lab"},
-	{unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "finding other users' processes"},
+	{unix.CAP_BPF, "CAP_BPF", "loading programs", true},
+	{unix.CAP_PERFMON, "CAP_PERFMON", "attaching to tracepoints", true},
+	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "entering network namespaces", false},
+	{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "making a lab", false},
+	{unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "finding other users' processes", false},
 }
 
 func privileges() Finding {
@@ -84,15 +85,18 @@ func privileges() Finding {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
-		f.Verdict, f.Detail = Fail, "reading capabilities: "+err.Error()
+		f.Verdict, f.Detail, f.Remedy = Fail, "reading capabilities: "+err.Error(), "run with sudo"
 		return f
 	}
+	has := func(bit int) bool { return data[bit/32].Effective&(1<<(bit%32)) != 0 }
 	var missing, have []string
 	for _, c := range capabilities {
-		if data[c.bit/32].Effective&(1<<(c.bit%32)) == 0 {
-			missing = append(missing, c.name+" ("+c.why+")")
-		} else {
+		switch {
+		case has(c.bit):
 			have = append(have, c.name)
+		case c.byAdmin && has(unix.CAP_SYS_ADMIN):
+		default:
+			missing = append(missing, c.name+" ("+c.why+")")
 		}
 	}
 	f.Detail = strings.Join(have, ", ")
@@ -140,12 +144,17 @@ func path(name string) Finding {
 	started := time.Now()
 	engine, err := mace.Open(mace.Options{Path: p, NICs: []mace.Device{noDevice}})
 	if err != nil {
-		f.Verdict, f.Detail = Fail, err.Error()
+		f.Verdict = Fail
+		// What an earlier check has told in full is not told again for each path.
 		switch {
 		case errors.Is(err, mace.ErrPrivilege):
-			f.Remedy = "run with sudo"
+			f.Detail, f.Remedy = mace.ErrPrivilege.Error(), "run with sudo"
+		case typeInformation().Verdict == Fail:
+			f.Detail, f.Remedy = "needs kernel types (BTF)", "see there"
 		case errors.Is(err, mace.ErrKernel):
-			f.Remedy = "use another path, or a later kernel"
+			f.Detail, f.Remedy = err.Error(), "use another path, or a later kernel"
+		default:
+			f.Detail, f.Remedy = err.Error(), "report this, with the line: it is a bug"
 		}
 		return f
 	}
@@ -159,7 +168,7 @@ func stamps() Finding {
 	f := Finding{Feature: "receive stamps", Verdict: OK, Detail: "taken when a device hands a packet over"}
 	text, err := os.ReadFile("/proc/sys/net/core/netdev_tstamp_prequeue")
 	if err != nil {
-		f.Verdict, f.Detail = Warn, err.Error()
+		f.Verdict, f.Detail, f.Remedy = Warn, err.Error(), "mount /proc"
 	} else if strings.TrimSpace(string(text)) == "0" {
 		f.Verdict, f.Detail = Warn, "taken after RPS has moved a packet to its CPU (net.core.netdev_tstamp_prequeue is 0)"
 		f.Remedy = "correct as it is; ping shows longer times than with 1, the default"
@@ -173,7 +182,7 @@ func skippedPrograms() Finding {
 	f := Finding{Feature: "completeness", Verdict: OK, Detail: "no sign of a kernel that skips programs"}
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
-		f.Verdict, f.Detail = Warn, "not known without BTF"
+		f.Verdict, f.Detail, f.Remedy = Warn, "not known without kernel types (BTF)", "see there"
 		return f
 	}
 	var aux *btf.Struct
@@ -194,6 +203,7 @@ func containerRuntime(ctx context.Context, name string) Finding {
 	f := Finding{Feature: name, Verdict: OK}
 	if _, err := exec.LookPath(name); err != nil {
 		f.Verdict, f.Detail = None, "not installed"
+		f.Remedy = "none needed, unless for its containers"
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -208,7 +218,7 @@ func containerRuntime(ctx context.Context, name string) Finding {
 		f.Verdict, f.Detail = None, "installed, but does not answer: "+lastLine(text)
 		f.Remedy = "start its daemon, or check DOCKER_HOST"
 		if name == "podman" {
-			f.Remedy = ""
+			f.Remedy = "see what 'podman info' says"
 		}
 		return f
 	}
@@ -231,7 +241,7 @@ func ExamineTarget(target container.Target) []Finding {
 	nics, err := target.NICs(nil)
 	f := Finding{Feature: "NIC", Verdict: OK}
 	if err != nil {
-		f.Verdict, f.Detail, f.Remedy = Fail, err.Error(), "name it with --nic"
+		f.Verdict, f.Detail, f.Remedy = Fail, err.Error(), "give the device to 'tare run' and 'tare watch' with --nic"
 	}
 	var names []string
 	for _, nic := range nics {
@@ -243,7 +253,7 @@ func ExamineTarget(target container.Target) []Finding {
 	findings = append(findings, f)
 	devices, err := container.Devices(target.NetNSPath)
 	if err != nil {
-		return append(findings, Finding{"devices", Fail, err.Error(), ""})
+		return append(findings, Finding{"devices", Fail, err.Error(), "run with sudo"})
 	}
 	for _, device := range devices {
 		if device.XDP {

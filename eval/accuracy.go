@@ -13,15 +13,16 @@ import (
 
 // Accuracy says how far corrected RTTs are from the truth, at each level of load.
 type Accuracy struct {
-	RepliesPerRun int             `json:"replies_per_run"`
-	Levels        []AccuracyLevel `json:"levels"`
+	Levels []AccuracyLevel `json:"levels"`
 }
 
 // AccuracyLevel is one level of load: so many flooding containers beside the measured one.
 type AccuracyLevel struct {
-	Floods    int        `json:"floods"`
-	BareMetal BareMetal  `json:"bare_metal"`
-	Wire      []WireTool `json:"wire"`
+	Floods        int        `json:"floods"`
+	Rounds        int        `json:"rounds"`
+	RepliesPerRun int        `json:"replies_per_run"`
+	BareMetal     BareMetal  `json:"bare_metal"`
+	Wire          []WireTool `json:"wire"`
 	// TapShareUs is how long after the tap's stamp the program at the NIC takes its time: the part of a wire error that is
 	// the referee's own, because making the tap's copy delays the packet.
 	TapShareUs stats.Interval `json:"tap_share_us"`
@@ -29,8 +30,8 @@ type AccuracyLevel struct {
 
 var defaultFloods = []int{0, 16}
 
-// maxFloods leaves each flood a container of its own beside the measured one.
-const maxFloods = lab.MaxContainers - 1
+// MaxFloods is how many flooding containers there can be: it leaves each flood a container of its own beside the measured one.
+const MaxFloods = lab.MaxContainers - 1
 
 func runAccuracy(ctx context.Context, options Options) (*Accuracy, error) {
 	floods := options.Floods
@@ -38,8 +39,8 @@ func runAccuracy(ctx context.Context, options Options) (*Accuracy, error) {
 		floods = defaultFloods
 	}
 	for _, n := range floods {
-		if n < 0 || n > maxFloods {
-			return nil, fmt.Errorf("%d flooding containers: 0 to %d are possible", n, maxFloods)
+		if n < 0 || n > MaxFloods {
+			return nil, fmt.Errorf("%d flooding containers: 0 to %d are possible", n, MaxFloods)
 		}
 	}
 	bed, err := newBed(ctx, PartAccuracy, 1+slices.Max(append([]int{1}, floods...)))
@@ -47,10 +48,9 @@ func runAccuracy(ctx context.Context, options Options) (*Accuracy, error) {
 		return nil, err
 	}
 	defer bed.close()
-	result := &Accuracy{RepliesPerRun: repliesPerRun}
+	result := &Accuracy{}
 	for i, n := range floods {
-		// A run takes several times as long when 16 floods want the same CPUs.
-		pace := options.pace(8, 40, 110*time.Second/time.Duration(len(floods)), 440*time.Second/time.Duration(len(floods)))
+		pace := levelPace(options, n, len(floods))
 		level, err := bed.accuracyAt(ctx, options, n, pace, options.Seed+uint64(i))
 		if err != nil {
 			return nil, fmt.Errorf("with %d floods: %w", n, err)
@@ -58,6 +58,15 @@ func runAccuracy(ctx context.Context, options Options) (*Accuracy, error) {
 		result.Levels = append(result.Levels, *level)
 	}
 	return result, nil
+}
+
+// Under load everything takes several times as long, attaching most of all.
+func levelPace(options Options, floods, levels int) *pace {
+	share := time.Duration(levels)
+	if floods == 0 {
+		return options.pace(6, 30, 60*time.Second/share, 260*time.Second/share)
+	}
+	return options.pace(6, 20, 130*time.Second/share, 600*time.Second/share)
 }
 
 // accuracyAt measures beside a load that runs for as long as the level takes.
@@ -75,8 +84,12 @@ func (b *bed) accuracyAt(ctx context.Context, options Options, floods int, pace 
 		}()
 		time.Sleep(300 * time.Millisecond) // ping floods from its first reply on
 	}
-	level := &AccuracyLevel{Floods: floods}
-	arms := newAccuracyArms(b)
+	effort := effortAtRest
+	if floods > 0 {
+		effort = effortUnderLoad
+	}
+	level := &AccuracyLevel{Floods: floods, RepliesPerRun: effort.replies}
+	arms := newAccuracyArms(b, effort, seed)
 	order := stats.NewOrder(len(arms.all), seed)
 	for pace.next() {
 		for _, arm := range order.Next() {
@@ -89,6 +102,7 @@ func (b *bed) accuracyAt(ctx context.Context, options Options, floods int, pace 
 			}
 		}
 	}
+	level.Rounds = pace.done
 	level.BareMetal = arms.bareMetal.result(seed)
 	for _, tool := range arms.wire {
 		level.Wire = append(level.Wire, tool.result(seed))
@@ -108,24 +122,25 @@ type accuracyArms struct {
 	tapShareUs []float64
 }
 
-func newAccuracyArms(b *bed) *accuracyArms {
+func newAccuracyArms(b *bed, effort effort, seed uint64) *accuracyArms {
 	a := &accuracyArms{}
+	a.bareMetal = bareMetalRuns{order: stats.NewOrder(3, seed), effort: effort, cpus: allowedCPUs()}
 	add := func(name string, run func(context.Context) error) {
 		a.all = append(a.all, struct {
 			name string
 			run  func(context.Context) error
 		}{name, run})
 	}
-	add("native", func(ctx context.Context) error { return b.native(ctx, &a.bareMetal.native) })
-	add("native again", func(ctx context.Context) error { return b.native(ctx, &a.bareMetal.again) })
-	add("bare-metal", func(ctx context.Context) error { return b.bareMetal(ctx, &a.bareMetal) })
+	for range effort.blocks {
+		add("bare-metal", func(ctx context.Context) error { return b.block(ctx, &a.bareMetal) })
+	}
 	for _, tool := range wireTools {
-		runs := &wireRuns{tool: tool}
+		runs := &wireRuns{tool: tool, effort: effort}
 		a.wire = append(a.wire, runs)
 		add("wire, "+tool.name, func(ctx context.Context) error { return b.wire(ctx, runs) })
 	}
 	add("the tap's share", func(ctx context.Context) error {
-		share, err := b.tapShare(ctx)
+		share, err := b.tapShare(ctx, effort)
 		a.tapShareUs = append(a.tapShareUs, share)
 		return err
 	})

@@ -26,13 +26,18 @@ type BareMetal struct {
 	RoundsNet    []Sample       `json:"rounds_corrected"`
 }
 
+// bareMetalRuns collects one entry per block: a native run, a run in the container, another native run, one right after the
+// other. A block is the sample of this comparison, and there are several per round, because its difference is of runs and
+// not of replies: it needs more of them than the tap does, and its runs must be close together.
 type bareMetalRuns struct {
 	native, again, raw, net []Sample
 	coverage                Coverage
+	order                   *stats.Order
+	effort                  effort
+	cpus                    []int
 }
 
 const (
-	repliesPerRun = 300
 	// printedUs is the resolution of the RTTs that ping, fping and busybox print below 1 ms.
 	printedUs = 1.0
 	// A length that the floods beside it do not have; see openTap.
@@ -40,23 +45,60 @@ const (
 	measuredIPBytes = 20 + 8 + 64
 )
 
-// pingArgv pings 1,000 times a second, which root may. -w ends it should replies fail to come.
-func (b *bed) pingArgv(more ...string) []string {
+// effort is how much each run of a tool does.
+type effort struct {
+	interval string // between ping's requests, in s; root may have any
+	replies  int    // of ping
+	spaced   int    // of the tools that cannot flood
+	blocks   int    // of the comparison with bare metal, in each round
+}
+
+// At rest a request every ms, so that each meets cooled caches, as a user's does. Beside 16 floods on two CPUs whoever sleeps
+// gets to run every 28 ms: there ping floods, too, as it does in the paper (section 4.3).
+var (
+	effortAtRest    = effort{interval: "0.001", replies: 300, spaced: 300, blocks: 3}
+	effortUnderLoad = effort{interval: "0", replies: 1000, spaced: 100, blocks: 3}
+)
+
+// pingArgv has -w to end it should replies fail to come.
+func (b *bed) pingArgv(e effort, more ...string) []string {
 	argv := append([]string{"ping", "-n"}, more...)
-	return append(argv, "-i", "0.001", "-c", strconv.Itoa(repliesPerRun), "-w", "30", "-s", measuredPayload, b.remote())
+	return append(argv, "-i", e.interval, "-c", strconv.Itoa(e.replies), "-w", "50", "-s", measuredPayload, b.remote())
+}
+
+// block measures once. All its runs are on one CPU, the next block's on the next: where ping runs changes its RTT by more
+// than what is compared, in the container as on the host.
+func (b *bed) block(ctx context.Context, runs *bareMetalRuns) error {
+	cpu := runs.cpus[len(runs.native)%len(runs.cpus)]
+	argv := append([]string{"taskset", "-c", strconv.Itoa(cpu)}, b.pingArgv(runs.effort)...)
+	for _, arm := range runs.order.Next() {
+		var err error
+		switch arm {
+		case 0:
+			err = b.native(ctx, argv, &runs.native)
+		case 1:
+			err = b.contained(ctx, argv, runs)
+		case 2:
+			err = b.native(ctx, argv, &runs.again)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // native runs ping on the lab's host, with nothing attached.
-func (b *bed) native(ctx context.Context, into *[]Sample) error {
-	rtts, err := rttsOf(ctx, b.lab, lab.Host, b.pingArgv(), anyCPU)
+func (b *bed) native(ctx context.Context, argv []string, into *[]Sample) error {
+	rtts, err := rttsOf(ctx, b.lab, lab.Host, argv, anyCPU)
 	if err == nil {
 		*into = append(*into, sampleOf(rtts, printedUs))
 	}
 	return err
 }
 
-func (b *bed) bareMetal(ctx context.Context, runs *bareMetalRuns) error {
-	run, err := b.runCorrected(ctx, "bare-metal", b.pingArgv())
+func (b *bed) contained(ctx context.Context, argv []string, runs *bareMetalRuns) error {
+	run, err := b.runCorrected(ctx, "bare-metal", argv)
 	if err != nil {
 		return err
 	}

@@ -29,25 +29,26 @@ type WireTool struct {
 
 type wireTool struct {
 	name string
-	argv func(*bed) []string
+	argv func(b *bed, e effort) []string
 	// byOrdinal: the tool prints which of its requests was answered, not the number in the packet.
 	byOrdinal bool
 }
 
 // Two take the kernel's receive stamp (ping, fping), two their own clock.
 var wireTools = []wireTool{
-	{"ping", func(b *bed) []string { return b.pingArgv() }, false},
-	{"ping -U", func(b *bed) []string { return b.pingArgv("-U") }, false},
-	{"fping", func(b *bed) []string {
-		return []string{"fping", "-p", "1", "-i", "1", "-b", measuredPayload, "-c", strconv.Itoa(repliesPerRun), b.remote()}
+	{"ping", func(b *bed, e effort) []string { return b.pingArgv(e) }, false},
+	{"ping -U", func(b *bed, e effort) []string { return b.pingArgv(e, "-U") }, false},
+	{"fping", func(b *bed, e effort) []string {
+		return []string{"fping", "-p", "1", "-i", "1", "-b", measuredPayload, "-c", strconv.Itoa(e.spaced), b.remote()}
 	}, true},
-	{"busybox ping", func(b *bed) []string {
-		return []string{"busybox", "ping", "-i", "0.001", "-w", "30", "-s", measuredPayload, "-c", strconv.Itoa(repliesPerRun), b.remote()}
+	{"busybox ping", func(b *bed, e effort) []string {
+		return []string{"busybox", "ping", "-i", "0.001", "-w", "50", "-s", measuredPayload, "-c", strconv.Itoa(e.spaced), b.remote()}
 	}, false},
 }
 
 type wireRuns struct {
 	tool            wireTool
+	effort          effort
 	raw, tap        []Sample
 	rawError, error []Sample
 	coverage        Coverage
@@ -60,7 +61,7 @@ func (b *bed) wire(ctx context.Context, runs *wireRuns) error {
 		return err
 	}
 	defer tap.close()
-	run, err := b.runCorrected(ctx, "wire", runs.tool.argv(b))
+	run, err := b.runCorrected(ctx, "wire", runs.tool.argv(b, runs.effort))
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (r *wireRuns) result(seed uint64) WireTool {
 
 // tapShare measures how long after the tap's stamp of a sent packet the program at the NIC takes its time, as median of one
 // run. What is between is the making of the tap's copy, and the program itself.
-func (b *bed) tapShare(ctx context.Context) (float64, error) {
+func (b *bed) tapShare(ctx context.Context, e effort) (float64, error) {
 	tap, err := openTap(b.lab, b.nic.Index, measuredIPBytes)
 	if err != nil {
 		return 0, err
@@ -150,7 +151,7 @@ func (b *bed) tapShare(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	defer watch.close()
-	if _, err := rttsOf(ctx, b.lab, lab.Container(1), b.pingArgv(), anyCPU); err != nil {
+	if _, err := rttsOf(ctx, b.lab, lab.Container(1), b.pingArgv(e), anyCPU); err != nil {
 		return 0, err
 	}
 	if err := watch.finish(); err != nil {

@@ -61,28 +61,48 @@ func (b *bed) runCorrected(ctx context.Context, as string, argv []string) (corre
 func (r *correctedRun) parse(out io.Reader) error {
 	decoder := json.NewDecoder(out)
 	for {
-		var line struct {
-			Type string `json:"type"`
-			correctedReply
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return fmt.Errorf("reading the corrected output: %w", err)
+		}
+		if err := r.parseLine(raw); err != nil {
+			return fmt.Errorf("reading the corrected output: %w", err)
+		}
+	}
+	if r.received == 0 {
+		return errors.New("no reply was received")
+	}
+	return nil
+}
+
+func (r *correctedRun) parseLine(raw json.RawMessage) error {
+	var line struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(raw, &line); err != nil {
+		return err
+	}
+	switch line.Type {
+	case "rtt":
+		var reply correctedReply
+		if err := json.Unmarshal(raw, &reply); err != nil {
+			return err
+		}
+		r.replies = append(r.replies, reply)
+	case "summary":
+		var summary struct {
 			Received int            `json:"received"`
 			Matched  int            `json:"matched"`
 			Audit    subtract.Audit `json:"audit"`
 		}
-		err := decoder.Decode(&line)
-		switch {
-		case errors.Is(err, io.EOF):
-			if r.received == 0 {
-				return errors.New("no reply was received")
-			}
-			return nil
-		case err != nil:
-			return fmt.Errorf("reading the corrected output: %w", err)
-		case line.Type == "rtt":
-			r.replies = append(r.replies, line.correctedReply)
-		case line.Type == "summary":
-			r.received, r.matched, r.audit = line.Received, line.Matched, line.Audit
+		if err := json.Unmarshal(raw, &summary); err != nil {
+			return err
 		}
+		r.received, r.matched, r.audit = summary.Received, summary.Matched, summary.Audit
 	}
+	return nil
 }
 
 // Coverage counts replies and what became of them.

@@ -147,6 +147,7 @@ func (o Options) progress(format string, args ...any) {
 type pace struct {
 	rounds int
 	until  time.Time
+	began  time.Time
 	done   int
 }
 
@@ -161,9 +162,12 @@ func (o Options) pace(quickRounds, fullRounds int, quickTime, fullTime time.Dura
 	return p
 }
 
-// next says whether there is another round. The first one always is.
+// next says whether there is another round. The first one always is; a later one only if it should end in time.
 func (p *pace) next() bool {
-	if p.done > 0 && (p.done >= p.rounds || time.Now().After(p.until)) {
+	now := time.Now()
+	if p.done == 0 {
+		p.began = now
+	} else if p.done >= p.rounds || now.Add(now.Sub(p.began)/time.Duration(p.done)).After(p.until) {
 		return false
 	}
 	p.done++
@@ -217,4 +221,15 @@ func rounded(i stats.Interval) stats.Interval {
 		*v = math.Round(*v*1e4) / 1e4
 	}
 	return i
+}
+
+// Missed is how many targets are not met.
+func (r *Report) Missed() int {
+	missed := 0
+	for _, t := range r.Targets {
+		if !t.Met {
+			missed++
+		}
+	}
+	return missed
 }

@@ -77,16 +77,16 @@ func echoFilter(ipBytes int) []unix.SockFilter {
 		equal    = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 		give     = unix.BPF_RET | unix.BPF_K
 	)
-	length := []unix.SockFilter{{Code: loadHalf, K: 2}, {Code: equal, K: uint32(ipBytes), Jf: 5}}
+	length := []unix.SockFilter{{Code: loadHalf, K: 2}, {Code: equal, K: uint32(ipBytes), Jf: 4}}
 	if ipBytes <= 0 {
 		length = []unix.SockFilter{{Code: loadHalf, K: 2}, {Code: loadHalf, K: 2}} // says nothing, keeps the distances
 	}
 	filter := []unix.SockFilter{
 		{Code: loadByte, K: 0},
 		{Code: and, K: 0xf0},
-		{Code: equal, K: 0x40, Jf: 9}, // IPv4
+		{Code: equal, K: 0x40, Jf: 8}, // IPv4
 		{Code: loadByte, K: 9},
-		{Code: equal, K: unix.IPPROTO_ICMP, Jf: 7},
+		{Code: equal, K: unix.IPPROTO_ICMP, Jf: 6},
 	}
 	filter = append(filter, length...)
 	return append(filter, []unix.SockFilter{

@@ -15,7 +15,7 @@ type Aggregate struct {
 	buckets      []uint64
 }
 
-// Aggregates reads both directions.
+// Aggregates reads both directions. They stay empty unless Options.Aggregates is set.
 func (ns *Namespace) Aggregates() (egress, ingress Aggregate, err error) {
 	if egress, err = ns.aggregate(0); err != nil {
 		return

@@ -113,6 +113,16 @@ type bpfTareCounters struct {
 	Malformed          uint64
 }
 
+type bpfTareDelivery struct {
+	_         structs.HostLayout
+	Kind      uint8
+	Reserved  uint8
+	Flags     uint16
+	Pid       uint32
+	Token     uint64
+	SyscallNs uint64
+}
+
 type bpfTareRecord struct {
 	_            structs.HostLayout
 	Kind         uint8
@@ -187,8 +197,10 @@ const (
 	bpfProgSysEnter             = "sys_enter"
 	bpfProgSysExit              = "sys_exit"
 	bpfVarBtfAggregate          = "btf_aggregate"
+	bpfVarBtfDelivery           = "btf_delivery"
 	bpfVarBtfRecord             = "btf_record"
 	bpfVarDeliveryEvent         = "delivery_event"
+	bpfVarDirectLoads           = "direct_loads"
 	bpfVarEgressEndEvent        = "egress_end_event"
 	bpfVarEgressFromSyscall     = "egress_from_syscall"
 	bpfVarEgressStartEvent      = "egress_start_event"
@@ -200,6 +212,7 @@ const (
 	bpfVarIngressOuterStamp     = "ingress_outer_stamp"
 	bpfVarIngressStampPair      = "ingress_stamp_pair"
 	bpfVarIngressStartEvents    = "ingress_start_events"
+	bpfVarKeepAggregates        = "keep_aggregates"
 	bpfVarMaxAgeNs              = "max_age_ns"
 	bpfVarNicDelivers           = "nic_delivers"
 	bpfVarNicIfindex            = "nic_ifindex"
@@ -283,8 +296,10 @@ type bpfMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
 	BtfAggregate       *ebpf.VariableSpec `ebpf:"btf_aggregate"`
+	BtfDelivery        *ebpf.VariableSpec `ebpf:"btf_delivery"`
 	BtfRecord          *ebpf.VariableSpec `ebpf:"btf_record"`
 	DeliveryEvent      *ebpf.VariableSpec `ebpf:"delivery_event"`
+	DirectLoads        *ebpf.VariableSpec `ebpf:"direct_loads"`
 	EgressEndEvent     *ebpf.VariableSpec `ebpf:"egress_end_event"`
 	EgressFromSyscall  *ebpf.VariableSpec `ebpf:"egress_from_syscall"`
 	EgressStartEvent   *ebpf.VariableSpec `ebpf:"egress_start_event"`
@@ -296,6 +311,7 @@ type bpfVariableSpecs struct {
 	IngressOuterStamp  *ebpf.VariableSpec `ebpf:"ingress_outer_stamp"`
 	IngressStampPair   *ebpf.VariableSpec `ebpf:"ingress_stamp_pair"`
 	IngressStartEvents *ebpf.VariableSpec `ebpf:"ingress_start_events"`
+	KeepAggregates     *ebpf.VariableSpec `ebpf:"keep_aggregates"`
 	MaxAgeNs           *ebpf.VariableSpec `ebpf:"max_age_ns"`
 	NicDelivers        *ebpf.VariableSpec `ebpf:"nic_delivers"`
 	NicIfindex         *ebpf.VariableSpec `ebpf:"nic_ifindex"`
@@ -356,8 +372,10 @@ func (m *bpfMaps) Close() error {
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
 	BtfAggregate       *ebpf.Variable `ebpf:"btf_aggregate"`
+	BtfDelivery        *ebpf.Variable `ebpf:"btf_delivery"`
 	BtfRecord          *ebpf.Variable `ebpf:"btf_record"`
 	DeliveryEvent      *ebpf.Variable `ebpf:"delivery_event"`
+	DirectLoads        *ebpf.Variable `ebpf:"direct_loads"`
 	EgressEndEvent     *ebpf.Variable `ebpf:"egress_end_event"`
 	EgressFromSyscall  *ebpf.Variable `ebpf:"egress_from_syscall"`
 	EgressStartEvent   *ebpf.Variable `ebpf:"egress_start_event"`
@@ -369,6 +387,7 @@ type bpfVariables struct {
 	IngressOuterStamp  *ebpf.Variable `ebpf:"ingress_outer_stamp"`
 	IngressStampPair   *ebpf.Variable `ebpf:"ingress_stamp_pair"`
 	IngressStartEvents *ebpf.Variable `ebpf:"ingress_start_events"`
+	KeepAggregates     *ebpf.Variable `ebpf:"keep_aggregates"`
 	MaxAgeNs           *ebpf.Variable `ebpf:"max_age_ns"`
 	NicDelivers        *ebpf.Variable `ebpf:"nic_delivers"`
 	NicIfindex         *ebpf.Variable `ebpf:"nic_ifindex"`

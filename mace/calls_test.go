@@ -112,3 +112,21 @@ func TestPeek(t *testing.T) {
 		})
 	}
 }
+
+// A program may read when it likes. Until then the packet is in the container, and the records and the aggregates
+// must agree on how long.
+func TestLateReader(t *testing.T) {
+	l := up(t, lab.Options{})
+	server := echo(t, l, lab.Remote)
+	for _, path := range []string{"syscalls", "wire", "bare-metal"} {
+		t.Run(path, func(t *testing.T) {
+			w := activate(t, open(t, l, path), l, "c1")
+			w.patience = 2 * macetest.LateBy
+			c := macetest.Client{Protocol: "raw", Remote: remote(l, false, server.Port), Requests: 1, Late: true}
+			result := exchange(t, l, "c1", c)
+			w.finish()
+			w.answered(c, result)
+			w.aggregatesAgree()
+		})
+	}
+}

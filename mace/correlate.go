@@ -1,6 +1,7 @@
 package mace
 
 import (
+	"slices"
 	"time"
 )
 
@@ -37,6 +38,8 @@ const (
 	maxOutstanding     = 1 << 17
 	maxOutstandingFlow = 1 << 10
 	outstandingFor     = 2 * time.Minute
+	pruneEvery         = time.Second
+	maxIdle            = 1 << 10 // conversations without a request that are kept
 )
 
 // Correlator pairs requests with replies: ICMP echo by identifier and sequence number; UDP by the reversed flow; TCP
@@ -45,6 +48,7 @@ type Correlator struct {
 	emit        func(*RTT)
 	outstanding map[Flow]*conversation
 	count       int
+	prunedNS    int64
 }
 
 type conversation struct {
@@ -101,14 +105,14 @@ func (c *Correlator) sent(p *Passage) {
 	default:
 		return
 	}
+	if c.count >= maxOutstanding || len(c.outstanding) >= maxOutstanding {
+		c.prune(p.InnerNS)
+	}
+	if c.count >= maxOutstanding || len(c.outstanding) >= maxOutstanding {
+		return
+	}
 	conv := c.outstanding[p.Flow]
 	if conv == nil {
-		if c.count >= maxOutstanding {
-			c.prune(p.InnerNS)
-		}
-		if c.count >= maxOutstanding {
-			return
-		}
 		conv = &conversation{}
 		c.outstanding[p.Flow] = conv
 	}
@@ -128,8 +132,12 @@ func (c *Correlator) sent(p *Passage) {
 	c.count++
 }
 
-// prune forgets requests that nobody will answer any more.
+// prune forgets requests that nobody will answer any more. It looks at all of them, so it does so once in a while.
 func (c *Correlator) prune(nowNS int64) {
+	if nowNS-c.prunedNS < int64(pruneEvery) {
+		return
+	}
+	c.prunedNS = nowNS
 	for flow, conv := range c.outstanding {
 		for len(conv.requests) > 0 && nowNS-conv.requests[0].passage.InnerNS > int64(outstandingFor) {
 			conv.requests = conv.requests[1:]
@@ -152,16 +160,17 @@ func (c *Correlator) take(flow Flow, seq uint32) (request, bool) {
 			continue
 		}
 		r := conv.requests[i]
-		conv.requests = append(conv.requests[:i], conv.requests[i+1:]...)
+		conv.requests = slices.Delete(conv.requests, i, i+1)
 		c.forget(flow, conv, 1)
 		return r, true
 	}
 	return request{}, false
 }
 
+// forget counts n requests of a conversation as settled. The conversation stays: most go on.
 func (c *Correlator) forget(flow Flow, conv *conversation, n int) {
 	c.count -= n
-	if len(conv.requests) == 0 {
+	if len(conv.requests) == 0 && len(c.outstanding) > maxIdle {
 		delete(c.outstanding, flow)
 	}
 }
@@ -178,13 +187,13 @@ func (c *Correlator) echoReply(p *Passage) {
 func (c *Correlator) udp(p *Passage) {
 	flow := p.Flow.Reverse()
 	conv := c.outstanding[flow]
-	if conv == nil {
+	if conv == nil || len(conv.requests) == 0 {
 		return // nobody asked: this side is the server
 	}
 	// With several questions open, which one is answered is anybody's guess. All are dropped, so that one lost
 	// reply does not shift every later pair.
 	r, n := conv.requests[0], len(conv.requests)
-	conv.requests = nil
+	conv.requests = conv.requests[:0]
 	c.forget(flow, conv, n)
 	c.pair(r, p, n > 1)
 }
@@ -204,7 +213,7 @@ func (c *Correlator) tcp(p *Passage) {
 		return
 	}
 	last := conv.requests[n-1]
-	conv.requests = conv.requests[n:]
+	conv.requests = slices.Delete(conv.requests, 0, n)
 	c.forget(flow, conv, n)
 	if last.seq == p.Ack {
 		c.pair(last, p, last.again)
@@ -214,9 +223,9 @@ func (c *Correlator) tcp(p *Passage) {
 // error pairs an ICMP error with the packet that it quotes, as NAT has given the container's view of it back.
 func (c *Correlator) error(p *Passage) {
 	if p.Quoted.Protocol == protoUDP {
-		if conv := c.outstanding[p.Quoted]; conv != nil {
+		if conv := c.outstanding[p.Quoted]; conv != nil && len(conv.requests) > 0 {
 			r, n := conv.requests[0], len(conv.requests)
-			conv.requests = conv.requests[1:]
+			conv.requests = slices.Delete(conv.requests, 0, 1)
 			c.forget(p.Quoted, conv, 1)
 			c.pair(r, p, n > 1)
 			return

@@ -41,6 +41,8 @@ type Options struct {
 	NICDelivers bool
 	// RingBytes is the size of each namespace's ring, a power of two; 0 means 4 MiB, some 24,000 records.
 	RingBytes int
+	// Aggregates are kept in the kernel: for readers that do not want every record.
+	Aggregates bool
 	// Inert attaches programs that do nothing: the floor below which no tracer's cost can be.
 	Inert bool
 }
@@ -92,13 +94,8 @@ func Open(options Options) (_ *Engine, err error) {
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, unix.EPERM) {
 		return nil, fmt.Errorf("raising the limit of locked memory: %w", err)
 	}
-	spec, err := e.spec()
-	if err != nil {
+	if e.objects, err = e.load(); err != nil {
 		return nil, err
-	}
-	e.objects, err = ebpf.NewCollection(spec)
-	if err != nil {
-		return nil, explain("loading eBPF programs", err)
 	}
 	if e.clock, err = newClock(e.objects.Variables["real_minus_mono_ns"]); err != nil {
 		return nil, err
@@ -109,6 +106,37 @@ func Open(options Options) (_ *Engine, err error) {
 		}
 	}
 	return e, e.attach()
+}
+
+// load loads the programs in the fastest way that this kernel allows.
+func (e *Engine) load() (*ebpf.Collection, error) {
+	for _, directLoads := range []bool{kernelAtLeast(6, 17), false} {
+		spec, err := e.spec()
+		if err != nil {
+			return nil, err
+		}
+		if err := spec.Variables["direct_loads"].Set(asUint32(directLoads)); err != nil {
+			return nil, fmt.Errorf("setting direct_loads: %w", err)
+		}
+		objects, err := ebpf.NewCollection(spec)
+		if err == nil {
+			return objects, nil
+		}
+		if !directLoads {
+			return nil, explain("loading eBPF programs", err)
+		}
+	}
+	panic("unreachable")
+}
+
+func kernelAtLeast(major, minor int) bool {
+	var name unix.Utsname
+	var have [2]int
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &have[0], &have[1])
+	return have[0] > major || have[0] == major && have[1] >= minor
 }
 
 // spec is the object with the plan's constants, and without what the plan does not need.
@@ -138,6 +166,7 @@ func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
 		"delivery_event":       uint32(e.plan.delivery),
 		"identity_keys":        asUint32(e.options.IdentityKeys),
 		"nic_delivers":         asUint32(e.options.NICDelivers),
+		"keep_aggregates":      asUint32(e.options.Aggregates),
 		"nic_netns_cookie":     e.options.NICs[0].NetNSCookie,
 		"nic_ifindex":          ifindex,
 	}

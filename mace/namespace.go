@@ -30,6 +30,7 @@ type Namespace struct {
 	aggregates *ebpf.Map
 	reader     *ringbuf.Reader
 	raw        ringbuf.Record
+	record     Record   // what raw says
 	base       Counters // what the index's counters held before: an earlier namespace's
 	closed     bool
 }
@@ -181,9 +182,15 @@ func (ns *Namespace) Drain(f func(*Record)) error {
 		if err != nil {
 			return fmt.Errorf("reading records: %w", err)
 		}
-		if len(ns.raw.RawSample) < int(unsafe.Sizeof(bpfTareRecord{})) {
-			return fmt.Errorf("reading records: one of %d bytes", len(ns.raw.RawSample))
+		// The programs reserve either of two sizes; what the ring returns is rounded up to 8 bytes.
+		switch size := uintptr(len(ns.raw.RawSample)); {
+		case size >= unsafe.Sizeof(bpfTareRecord{}):
+			ns.record.read((*bpfTareRecord)(unsafe.Pointer(&ns.raw.RawSample[0])), ns.engine.clock)
+		case size >= unsafe.Sizeof(bpfTareDelivery{}):
+			ns.record.readDelivery((*bpfTareDelivery)(unsafe.Pointer(&ns.raw.RawSample[0])))
+		default:
+			return fmt.Errorf("reading records: one of %d bytes", size)
 		}
-		f(newRecord((*bpfTareRecord)(unsafe.Pointer(&ns.raw.RawSample[0])), ns.engine.clock))
+		f(&ns.record)
 	}
 }

@@ -32,20 +32,27 @@ func TestOffloads(t *testing.T) {
 						t.Run(path, func(t *testing.T) {
 							w := activate(t, open(t, l, path, roomy), l, "c1")
 							if gro {
-								w.inexact = "with GRO, what a device counts is not what it hands on"
+								w.inexactRx = "with GRO, what a device counts is not what it hands on"
+							}
+							if path == "bare-metal" && !container {
+								w.inexactTx = "this path begins before segmentation, and the device counts after it"
 							}
 							bulk(t, l, server)
 							w.finish()
 							tap.confirm(w)
 							c := w.counts
-							if path == "bare-metal" && w.unfinished() > 0 {
-								t.Errorf("%d packets are not found at the NIC's queue, before segmentation", w.unfinished())
+							// What is one packet at one end and many at the other is not found again.
+							segmented := path == "bare-metal" && !container || path == "inner-dev" && !nic
+							split := c.EgressStartedGSO - c.EgressMatchedGSO
+							if !segmented && split > 0 {
+								t.Errorf("nobody segments, and %d GSO packets are not found at the NIC", split)
 							}
-							if path == "inner-dev" && nic && w.unfinished() > 0 {
-								t.Errorf("%d packets are not found at a NIC that segments", w.unfinished())
+							if w.unfinished() != split+w.neighbourly {
+								t.Errorf("%d packets are not found at the NIC, %d were segmented, %d were for neighbours: %+v", w.unfinished(), split, w.neighbourly, c)
 							}
-							if got := c.IngressMatched + c.IngressMerged; !gro && (c.IngressMerged > 0 || got < c.DeviceRx) {
-								t.Errorf("nobody merges, and of %d packets in %d are matched and %d merged", c.DeviceRx, c.IngressMatched, c.IngressMerged)
+							tally := w.tally(mace.Ingress, func(p *mace.Passage) bool { return p.Src == l.RemoteAddr4() })
+							if tally[mace.Unstarted] > 0 || !gro && tally[mace.Merged] > 0 {
+								t.Errorf("packets in are %v", tally)
 							}
 							t.Logf("egress %d of %d (GSO %d of %d), ingress matched %d merged %d unstarted %d", c.EgressMatched, c.EgressStarted,
 								c.EgressMatchedGSO, c.EgressStartedGSO, c.IngressMatched, c.IngressMerged, c.IngressUnstarted)

@@ -35,6 +35,9 @@ func (p *Passage) LatencyNS() int64 {
 // that polls once in a while reads late, and its packet then counts as not delivered.
 const undeliveredAfter = 5 * time.Second
 
+// maxAgeNS is max_age_ns in bpf/path.h: no packet takes longer between two devices.
+const maxAgeNS = int64(time.Second)
+
 // maxUndelivered bounds how many such packets are remembered.
 const maxUndelivered = 1 << 17
 
@@ -46,6 +49,8 @@ type Joiner struct {
 	emit    func(*Passage)
 	waiting map[uint64]*Record // by token
 	order   []uint64           // tokens as they came; those joined meanwhile are skipped
+	free    []*Record          // joined ones, to be used again: a flood must not keep the garbage collector busy
+	passage Passage
 }
 
 // NewJoiner calls emit for each passage. A passage is valid during that call only.
@@ -64,18 +69,29 @@ func (j *Joiner) Add(r *Record) {
 			j.finish(r, nil)
 			return
 		}
-		kept := *r
-		kept.Header = append([]byte(nil), r.Header...)
-		j.waiting[r.Token] = &kept
+		var kept *Record
+		if n := len(j.free); n > 0 {
+			kept, j.free = j.free[n-1], j.free[:n-1]
+		} else {
+			kept = new(Record)
+		}
+		r.keep(kept)
+		j.waiting[r.Token] = kept
 		j.order = append(j.order, r.Token)
 		j.expire(r.InnerNS)
 	case Delivery:
 		// Several sockets may read one packet, and one socket may peek first: the first reading counts.
 		if arrival := j.waiting[r.Token]; arrival != nil {
-			delete(j.waiting, r.Token)
-			j.finish(arrival, r)
+			j.join(arrival, r)
 		}
 	}
+}
+
+// join emits a received packet, whose delivery may be nil.
+func (j *Joiner) join(arrival, delivery *Record) {
+	delete(j.waiting, arrival.Token)
+	j.finish(arrival, delivery)
+	j.free = append(j.free, arrival)
 }
 
 func (j *Joiner) expire(nowNS int64) {
@@ -85,8 +101,7 @@ func (j *Joiner) expire(nowNS int64) {
 			if len(j.waiting) <= maxUndelivered && nowNS-arrival.InnerNS < int64(undeliveredAfter) {
 				return
 			}
-			delete(j.waiting, j.order[0])
-			j.finish(arrival, nil)
+			j.join(arrival, nil)
 		}
 		j.order = j.order[1:]
 	}
@@ -96,8 +111,7 @@ func (j *Joiner) expire(nowNS int64) {
 func (j *Joiner) Flush() {
 	for _, token := range j.order {
 		if arrival := j.waiting[token]; arrival != nil {
-			delete(j.waiting, token)
-			j.finish(arrival, nil)
+			j.join(arrival, nil)
 		}
 	}
 	j.order = j.order[:0]
@@ -105,7 +119,8 @@ func (j *Joiner) Flush() {
 
 // finish emits the passage of an egress record, or of an ingress record and its delivery, which may be nil.
 func (j *Joiner) finish(r, delivery *Record) {
-	p := &Passage{Direction: r.Kind, Status: r.Status, Time: r.wall, PID: r.PID, Len: r.Len, GSO: r.GSO}
+	p := &j.passage
+	*p = Passage{Direction: r.Kind, Status: r.Status, Time: r.wall, PID: r.PID, Len: r.Len, GSO: r.GSO}
 	packet, ok := ParsePacket(r.Header, int(r.Len))
 	if !ok {
 		return // the programs identified it by this header, so this cannot be
@@ -144,8 +159,8 @@ func (j *Joiner) ingressEnds(p *Passage, r, delivery *Record) {
 		if j.plan.stampPair {
 			p.OuterNS = r.OuterStampNS
 		}
-		if p.InnerNS == 0 || p.OuterNS == 0 {
-			p.Status = Ambiguous // not stamped: nobody knows what time the program was given
+		if p.InnerNS == 0 || p.OuterNS == 0 || p.InnerNS-p.OuterNS > maxAgeNS {
+			p.Status = Ambiguous // not stamped, or the clock was set: nobody knows what time the program was given
 		}
 	case j.plan.delivery == SysExit:
 		if delivery == nil || delivery.SyscallNS == 0 {

@@ -60,13 +60,21 @@ type Record struct {
 	SyscallNS   int64 // start of the sending system call, end of the receiving one
 	// skb->tstamp at the container's device and at the NIC.
 	InnerStampNS, OuterStampNS int64
-	Header                     []byte // IP header without options, and what follows it
+	Header                     []byte // IP header without options, and what follows it; valid as long as the record
 
-	wall time.Time
+	wall   time.Time
+	header [len(bpfTareRecord{}.Header)]byte // what Header is of, in a record that was kept
 }
 
-func newRecord(raw *bpfTareRecord, c *clock) *Record {
-	r := &Record{
+// keep copies a record that is valid during a call only into one that stays.
+func (r *Record) keep(to *Record) {
+	*to = *r
+	to.Header = to.header[:copy(to.header[:], r.Header)]
+}
+
+// read fills the record from what a program has written.
+func (r *Record) read(raw *bpfTareRecord, c *clock) {
+	*r = Record{
 		Kind: Kind(raw.Kind), Status: Status(raw.Status), PID: raw.Pid, Len: raw.Len,
 		GSO:         raw.Flags&flagGSO != 0,
 		KernelStamp: raw.Flags&flagKernelStamp != 0,
@@ -83,5 +91,12 @@ func newRecord(raw *bpfTareRecord, c *clock) *Record {
 	if raw.OuterStampNs != 0 {
 		r.OuterStampNS = c.monotonic(raw.OuterStampNs)
 	}
-	return r
+}
+
+// readDelivery is the same for the second record of a received packet.
+func (r *Record) readDelivery(raw *bpfTareDelivery) {
+	*r = Record{
+		Kind: Kind(raw.Kind), Token: raw.Token, PID: raw.Pid, SyscallNS: int64(raw.SyscallNs),
+		KernelStamp: raw.Flags&flagKernelStamp != 0,
+	}
 }

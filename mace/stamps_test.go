@@ -50,6 +50,11 @@ func (w *watch) stamped(c macetest.Client, result macetest.Result, want bool) {
 		if !p.Delivered || p.KernelStamp != want {
 			w.t.Fatalf("answer %d: delivered %t, with the kernel's stamp %t; want %t", i, p.Delivered, p.KernelStamp, want)
 		}
+		if p.Status == mace.Ambiguous && want && c.Protocol == "tcp" {
+			// TCP leaves the time at which a segment is to depart where the stamp will be, and between devices of one
+			// host it stays there: the stamp is made only when the segment has passed all that the engine sees.
+			continue
+		}
 		if p.Status != mace.Matched {
 			w.t.Fatalf("answer %d is %s", i, p.Status)
 		}

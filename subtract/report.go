@@ -76,13 +76,15 @@ func newReporter(r *run) reporter {
 
 type baseReport struct {
 	run            *run
-	sent, received int // as the tool says
+	sent, received int  // as the tool says
+	final          bool // it has said so
 }
 
 func (b *baseReport) reply(tool.Reply, tool.Correction) {}
 
 func (b *baseReport) stats(st tool.Stats, _ tool.Report) {
 	if !st.Interim {
+		b.final = true
 		b.sent += st.Sent
 		b.received += st.Received
 	}
@@ -171,11 +173,15 @@ type csvReport struct {
 	header bool
 }
 
-func (c *csvReport) reply(r tool.Reply, correction tool.Correction) {
+func (c *csvReport) writeHeader() {
 	if !c.header {
 		c.header = true
 		c.out.Write([]string{"seq", "hop", "src", "dst", "rtt_us", "egress_us", "ingress_us", "corrected_us", "as", "path", "status"})
 	}
+}
+
+func (c *csvReport) reply(r tool.Reply, correction tool.Correction) {
+	c.writeHeader()
 	line := c.run.replyLine(r, correction)
 	number := func(v *float64) string {
 		if v == nil {
@@ -190,27 +196,35 @@ func (c *csvReport) reply(r tool.Reply, correction tool.Correction) {
 	c.out.Flush()
 }
 
+// finish leaves nothing but the table on standard output; the rest is for whoever looks on.
 func (c *csvReport) finish() error {
+	c.writeHeader()
 	c.out.Flush()
-	return c.out.Error()
+	if err := c.out.Error(); err != nil {
+		return fmt.Errorf("writing the table: %w", err)
+	}
+	return c.conclude(c.run.options.Stderr)
 }
 
 // textReport adds to the tool's own text, which the annotator has corrected, what it leaves open.
 type textReport struct{ baseReport }
 
-func (t *textReport) finish() error {
-	line, err := t.summary()
+func (t *textReport) finish() error { return t.conclude(t.run.options.Stdout) }
+
+// conclude tells what the tool's own text, corrected, leaves open: all, where it was not understood, or where a signal
+// ended the tool before its statistics.
+func (b *baseReport) conclude(out io.Writer) error {
+	line, err := b.summary()
 	if err != nil {
 		return err
 	}
-	out := t.run.options.Stdout
-	if t.run.annotator == nil {
+	if b.run.annotator == nil || b.run.killed && !b.final {
 		writeSummary(out, line)
 	}
-	writeDoubts(t.run.options.Stderr, line)
-	path := t.run.options.Path
-	if path.Stamped == nil && path.Ingress.Inner.Event == mace.SysExit && t.run.totals.stamped > 0 {
-		t.run.note("the tool takes its time from kernel stamps, before this path ends: too much was subtracted; --as wire is right for it")
+	writeDoubts(b.run.options.Stderr, line)
+	path := b.run.options.Path
+	if path.Stamped == nil && path.Ingress.Inner.Event == mace.SysExit && b.run.totals.stamped > 0 {
+		b.run.note("the tool takes its time from kernel stamps, before this path ends: too much was subtracted; --as wire is right for it")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package subtract
 import (
 	"math"
 	"net/netip"
-	"slices"
 	"sync"
 
 	"tare/mace"
@@ -15,11 +14,13 @@ type roundTrips struct {
 	// sane: the path ends where the tool takes its time, so nothing can be corrected to less than nothing. A path that
 	// the user has chosen may end anywhere.
 	sane bool
+	argv []string
 
 	mu sync.Mutex
 	// Two generations bound the memory of a run without end: the older one is dropped when the newer one is full.
 	young, old generation
-	shown      *candidate // by the last call of correct
+	shown      *candidate              // by the last call of correct
+	addresses  map[string][]netip.Addr // of targets that argv names
 }
 
 const generationSize = 1 << 17
@@ -29,6 +30,7 @@ type generation struct {
 	byProbe map[probeKey][]*candidate
 	echoes  map[uint16]*echoSeries // by the identifier that one tool has
 	byTTL   map[ttlKey][]*candidate
+	stayed  map[netip.Addr]bool // targets of probes that a router on this host has sent back
 }
 
 // probeKey is how a tool's text names a probe: by sequence number or by port, and by whom it was sent to.
@@ -44,12 +46,6 @@ type ttlKey struct {
 	ttl    uint8
 }
 
-// echoSeries is what fping has sent: it numbers all its requests in one row, and shows an index per target.
-type echoSeries struct {
-	seen   map[uint16]bool
-	target map[netip.Addr][]uint16 // sequence numbers in ascending order
-}
-
 type candidate struct {
 	rtt  mace.RTT
 	used bool // the tool has shown it already
@@ -58,11 +54,12 @@ type candidate struct {
 func newGeneration() generation {
 	return generation{
 		byProbe: map[probeKey][]*candidate{}, echoes: map[uint16]*echoSeries{}, byTTL: map[ttlKey][]*candidate{},
+		stayed: map[netip.Addr]bool{},
 	}
 }
 
-func newRoundTrips(sane bool) *roundTrips {
-	return &roundTrips{sane: sane, young: newGeneration(), old: newGeneration()}
+func newRoundTrips(sane bool, argv []string) *roundTrips {
+	return &roundTrips{sane: sane, argv: argv, young: newGeneration(), old: newGeneration(), addresses: map[string][]netip.Addr{}}
 }
 
 // request notes what leaves the container: that of the requests that nobody answers is all there ever is.
@@ -82,39 +79,6 @@ func (t *roundTrips) request(p *mace.Passage) {
 	}
 }
 
-func (g *generation) echo(flow mace.Flow, seq uint16) {
-	series := g.echoes[flow.SrcPort]
-	if series == nil {
-		series = &echoSeries{seen: map[uint16]bool{}, target: map[netip.Addr][]uint16{}}
-		g.echoes[flow.SrcPort] = series
-	}
-	if series.seen[seq] {
-		return
-	}
-	series.seen[seq] = true
-	all := series.target[flow.Dst]
-	at, _ := slices.BinarySearch(all, seq)
-	series.target[flow.Dst] = slices.Insert(all, at, seq)
-}
-
-// number is the sequence number of a target's request of this index, from 0; the last one's if index is -1. It is
-// known only if no request before it has gone unseen, because that could have been this target's as well.
-func (s *echoSeries) number(target netip.Addr, index int) (uint16, bool) {
-	all := s.target[target]
-	if len(all) == 0 || index >= len(all) {
-		return 0, false
-	}
-	if index < 0 {
-		return all[len(all)-1], true
-	}
-	for seq := range all[index] {
-		if !s.seen[seq] {
-			return 0, false
-		}
-	}
-	return all[index], true
-}
-
 // add keeps a round trip.
 func (t *roundTrips) add(r *mace.RTT) {
 	t.mu.Lock()
@@ -126,6 +90,9 @@ func (t *roundTrips) add(r *mace.RTT) {
 	flow, seq := r.Probe()
 	c := &candidate{rtt: *r}
 	key := probeKey{flow.ProtocolName(), flow.Dst, uint16(seq)}
+	if r.Reply.IsError() && r.Request.Direction != mace.Egress {
+		t.young.stayed[flow.Dst] = true
+	}
 	switch key.protocol {
 	case "icmp", "icmp6":
 		key.protocol = "icmp"
@@ -169,6 +136,8 @@ func (t *roundTrips) correct(r tool.Reply) tool.Correction {
 	c, unique := closest(t.candidates(r), r.RTTUs)
 	t.shown = c
 	switch {
+	case c == nil && r.Kind == tool.Probe && r.Hop == 1 && (t.young.stayed[r.TargetAddr] || t.old.stayed[r.TargetAddr]):
+		return tool.Correction{Status: mace.Unfinished.String()}
 	case c == nil:
 		return tool.Correction{Status: mace.Unseen.String()}
 	case c.rtt.Status != mace.Matched:
@@ -189,6 +158,9 @@ func (t *roundTrips) correct(r tool.Reply) tool.Correction {
 // candidates are the round trips that the tool may mean.
 func (t *roundTrips) candidates(r tool.Reply) []*candidate {
 	target := r.TargetAddr
+	if !target.IsValid() {
+		target = t.named(r.Target)
+	}
 	if r.Kind == tool.Echo && r.From.IsValid() {
 		target = r.From
 	}

@@ -37,7 +37,7 @@ func (e ToolError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 // Run runs a tool in the target and shows its output corrected. A ToolError carries the tool's exit code.
 func Run(ctx context.Context, options RunOptions) error {
-	r := &run{options: options, trips: newRoundTrips(options.Path.Stamped != nil), totals: newTotals()}
+	r := &run{options: options, trips: newRoundTrips(options.Path.Stamped != nil, options.Argv), totals: newTotals()}
 	r.correlator = mace.NewCorrelator(func(rtt *mace.RTT) {
 		r.totals.roundTrip(rtt)
 		r.trips.add(rtt)
@@ -60,7 +60,11 @@ type run struct {
 	annotator  *tool.Annotator
 	report     reporter
 	tool       *container.Run
+	killed     bool // by a signal, as its exit code has it
 }
+
+// signalCodes is what shells, Docker and podman add to a signal's number.
+const signalCodes = 128
 
 // passage is called with each packet of the target.
 func (r *run) passage(p *mace.Passage) {
@@ -74,6 +78,7 @@ func (r *run) passage(p *mace.Passage) {
 func (r *run) do(ctx context.Context) error {
 	r.report = newReporter(r)
 	err := r.runTool(ctx)
+	r.killed = container.ExitCode(err) > signalCodes
 	if errors.As(err, new(notStarted)) {
 		r.note("%v", err)
 		return ToolError{container.ExitCode(err)}

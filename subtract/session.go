@@ -18,8 +18,9 @@ type Options struct {
 	Target container.Target
 	Path   mace.Path
 	NICs   []string // names; none: found out
-	// RingBytes is as in mace.Options.
-	RingBytes int
+	// RingBytes and Aggregates are as in mace.Options.
+	RingBytes  int
+	Aggregates bool
 }
 
 // drainEvery is how often the ring is read when nobody asks. A ring of 4 MiB holds 24,000 records: this keeps up with
@@ -69,7 +70,7 @@ func Open(ctx context.Context, options Options, onPassage func(*mace.Passage)) (
 	if err != nil {
 		return nil, err
 	}
-	engine := mace.Options{Path: options.Path, RingBytes: options.RingBytes}
+	engine := mace.Options{Path: options.Path, RingBytes: options.RingBytes, Aggregates: options.Aggregates}
 	for _, device := range devices {
 		engine.IdentityKeys = engine.IdentityKeys || device.XDP
 		engine.NICDelivers = engine.NICDelivers || device.SharesNIC

@@ -32,10 +32,7 @@ Exit codes: 0 everything that tare needs is there; 1 something is not; 2 wrong a
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), options, os.Stdout) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.container, "container", "", "a running container to look at")
-	flags.IntVar(&options.pid, "pid", 0, "a process: its network namespace")
-	flags.StringVar(&options.netns, "netns", "", "a network namespace, by path or by its name in ip netns")
-	cmd.MarkFlagsMutuallyExclusive("container", "pid", "netns")
+	options.addTargetFlags(cmd)
 	flags.StringVarP(&options.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -45,7 +42,7 @@ func runDoctor(ctx context.Context, options doctorOptions, out io.Writer) error 
 		return usageError("-o %s: it is text or json", options.output)
 	}
 	findings := doctor.Examine(ctx)
-	if options.container != "" || options.pid != 0 || options.netns != "" {
+	if options.named() > 0 {
 		target, err := options.target(ctx)
 		if err != nil {
 			return err

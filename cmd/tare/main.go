@@ -50,7 +50,7 @@ kernel, the latency that a container's network adds, and subtracts it from what 
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{code: 2, err: err} })
-	root.AddCommand(newRunCommand(), newWatchCommand(), newDoctorCommand(), newDemoCommand(), newLabCommand())
+	root.AddCommand(newRunCommand(), newWatchCommand(), newDoctorCommand(), newDemoCommand(), newLabCommand(), newEvalCommand())
 	return root
 }
 

@@ -76,7 +76,7 @@ func runWatch(ctx context.Context, options watchOptions, stdout, stderr io.Write
 		ctx, stop = context.WithTimeout(ctx, options.duration)
 		defer stop()
 	}
-	session, err := subtract.Open(ctx, subtract.Options{Target: target, Path: path, NICs: options.nics, RingBytes: options.ringBytes},
+	session, err := subtract.Open(ctx, subtract.Options{Target: target, Path: path, NICs: options.nics, RingBytes: options.ringBytes, Aggregates: true},
 		func(p *mace.Passage) {
 			if options.count > 0 && writer.Count() >= options.count {
 				return

@@ -85,7 +85,7 @@ static __always_inline void egress_finish(struct egress_slot *s)
 
 	if (!c)
 		return;
-	r = record_reserve(ns, c);
+	r = record_reserve(ns, c, sizeof(*r));
 	if (r) {
 		r->kind = TARE_EGRESS;
 		r->status = torn ? TARE_AMBIGUOUS : TARE_MATCHED;

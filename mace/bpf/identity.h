@@ -29,6 +29,7 @@ struct header {
 	u16 length;    /* the IP header's own length field, which GRO adapts; in network byte order */
 	u8 protocol;   /* of the transport header; TARE_PROTO_FRAGMENT where it is in another fragment */
 	bool fragment; /* the first one included */
+	bool extended; /* options or extensions lay between the two headers */
 	bool wrapped;  /* in VXLAN: these are the inner packet's headers */
 };
 
@@ -94,6 +95,7 @@ static __always_inline void header_skip_extensions(struct header *h, const void 
 	u8 extension[8];
 	int i;
 
+	h->extended = true;
 	if (h->transport == 20) {
 		offset = (h->bytes[0] & 0x0f) * 4;
 		h->len = 20 + header_copy(h->bytes + 20, TARE_HEADER_BYTES - 20, l3 + offset, end);
@@ -119,14 +121,37 @@ static __always_inline void header_skip_extensions(struct header *h, const void 
 	h->len = 40 + header_copy(h->bytes + 40, TARE_HEADER_BYTES - 40, l3 + offset, end);
 }
 
+/* What identify() needs: IPv6, UDP or ICMP, and 16 bytes of payload. */
+#define IDENTITY_BYTES 64
+
+/*
+ * Copies IDENTITY_BYTES, or as many as there are. Since Linux 6.17 a program may load through such a pointer, which
+ * saves 30 ns of calling a helper; a load that faults reads 0. What lies behind the packet's end is copied, too, and
+ * never looked at: the buffer goes on there for longer than that, with skb_shared_info.
+ */
+static __always_inline u32 identity_copy(u8 *to, const void *from, const void *end)
+{
+	s64 room = (s64)end - (s64)from;
+	u32 i;
+
+	if (!direct_loads)
+		return header_copy(to, IDENTITY_BYTES, from, end);
+	if (room <= 0)
+		return 0;
+#pragma unroll
+	for (i = 0; i < IDENTITY_BYTES / 8; i++)
+		((u64 *)to)[i] = ((const u64 *)from)[i];
+	return room < IDENTITY_BYTES ? room : IDENTITY_BYTES;
+}
+
 /* Reads the headers of a packet whose IP header is at l3, or that of the tunnel it is in. */
 static __always_inline void header_read(struct header *h, const struct sk_buff *skb, const void *l3)
 {
 	const void *end = skb->data + (skb->len - skb->data_len);
-	u32 n = header_copy(h->bytes, TARE_HEADER_BYTES, l3, end);
+	u32 n = identity_copy(h->bytes, l3, end);
 
 	h->len = 0;
-	h->fragment = false;
+	h->fragment = h->extended = false;
 	if (n < 28)
 		return;
 	h->len = n;
@@ -153,6 +178,16 @@ static __always_inline void header_read(struct header *h, const struct sk_buff *
 	}
 	if (h->len < h->transport + 8)
 		h->len = 0;
+}
+
+/* Reads what a record needs beyond that: an ICMPv6 error quotes more than fits. */
+static __always_inline void header_complete(struct header *h, const struct sk_buff *skb, const void *l3)
+{
+	const void *end = skb->data + (skb->len - skb->data_len);
+
+	if (h->len == IDENTITY_BYTES && !h->extended && h->protocol == TARE_PROTO_ICMPV6 && h->bytes[40] < 128)
+		h->len += header_copy(h->bytes + IDENTITY_BYTES, TARE_HEADER_BYTES - IDENTITY_BYTES,
+				      l3 + IDENTITY_BYTES, end);
 }
 
 /* at is a constant in each call of these two, so that every access has a fixed offset. */

@@ -108,7 +108,7 @@ static __always_inline u64 ingress_latency(const struct way *w, u32 flags, u64 e
 static __always_inline struct tare_record *ingress_record(u32 ns, struct tare_counters *c, const struct sk_buff *skb,
 							  const struct header *h, const struct way *w, u8 status)
 {
-	struct tare_record *r = record_reserve(ns, c);
+	struct tare_record *r = record_reserve(ns, c, sizeof(*r));
 
 	if (!r)
 		return NULL;
@@ -164,6 +164,7 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 	/* The container has a tunnel of its own: then it is the outer packet that it gets. */
 	if (h.wrapped)
 		header_read(&h, skb, skb->data);
+	header_complete(&h, skb, skb->data);
 	w.inner_stamp_ns = skb->tstamp;
 	r = ingress_record(ns, c, skb, &h, &w, status);
 	w.inner_ns = bpf_ktime_get_ns();
@@ -203,25 +204,23 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 static __always_inline void delivery_finish(u32 ns, const struct way *w, u32 flags, u64 end_ns)
 {
 	struct tare_counters *c = counters_of(ns);
-	struct tare_record *r;
+	struct tare_delivery *r;
 	u64 latency_ns;
 
 	if (!c)
 		return;
 	c->delivered++;
-	r = record_reserve(ns, c);
+	r = record_reserve(ns, c, sizeof(*r));
 	if (r) {
-		__builtin_memset(r, 0, sizeof(*r));
 		r->kind = TARE_DELIVERY;
+		r->reserved = 0;
 		r->flags = flags;
 		r->pid = bpf_get_current_pid_tgid() >> 32;
 		r->token = w->token;
-		r->inner_ns = w->inner_ns;
-		r->outer_ns = w->outer_ns;
-		r->inner_stamp_ns = w->inner_stamp_ns;
-		r->outer_stamp_ns = w->outer_stamp_ns;
-		if (end_ns)
-			end_ns = bpf_ktime_get_ns();
+	}
+	if (end_ns)
+		end_ns = bpf_ktime_get_ns();
+	if (r) {
 		r->syscall_ns = end_ns;
 		record_submit(r);
 	}

@@ -18,11 +18,15 @@ const volatile u32 ingress_by_socket;	 /* a socket that takes its time from skb-
 const volatile u32 ingress_stamp_pair;	 /* ... and then begins at the NIC's skb->tstamp too */
 const volatile u32 delivery_event;	 /* 0, TARE_SKB_COPY or TARE_SYS_EXIT */
 
+const volatile u32 keep_aggregates; /* for readers that do not look at every record */
+
 const volatile u64 nic_netns_cookie;
 const volatile u32 nic_ifindex[TARE_NICS]; /* unused: 0, which no device has */
 
 const volatile u64 max_age_ns = 1000000000; /* state older than this is not trusted */
 const volatile u16 vxlan_port = 4789;
+
+const volatile u32 direct_loads; /* this kernel lets programs load through skb->data: see identity_copy() */
 
 /*
  * Packets are found again by their identity instead of by their skb: where XDP rebuilds skbs on the way. Fragments

@@ -62,11 +62,16 @@ static __always_inline u32 container_of_device(const struct net_device *dev)
 static __always_inline bool is_nic(const struct net_device *dev)
 {
 	u32 ifindex = dev->ifindex;
+	bool found = false;
+	u32 i;
 
-	if (ifindex != nic_ifindex[0] && ifindex != nic_ifindex[1] && ifindex != nic_ifindex[2] &&
-	    ifindex != nic_ifindex[3])
-		return false;
-	return dev->nd_net.net->net_cookie == nic_netns_cookie;
+	/* The verifier knows the constants and removes the comparison with those that are 0: most hosts have one NIC. */
+#pragma unroll
+	for (i = 0; i < TARE_NICS; i++) {
+		if (nic_ifindex[i] && ifindex == nic_ifindex[i])
+			found = true;
+	}
+	return found && dev->nd_net.net->net_cookie == nic_netns_cookie;
 }
 
 #endif

@@ -221,9 +221,12 @@ static __always_inline void reject(bool too_old)
 
 static __always_inline void aggregate(u32 ns, u32 direction, u64 latency_ns)
 {
-	void *pair = bpf_map_lookup_elem(&aggregates, &ns);
 	struct tare_aggregate *a;
+	void *pair;
 
+	if (!keep_aggregates)
+		return;
+	pair = bpf_map_lookup_elem(&aggregates, &ns);
 	if (!pair)
 		return;
 	a = bpf_map_lookup_elem(pair, &direction);
@@ -231,21 +234,20 @@ static __always_inline void aggregate(u32 ns, u32 direction, u64 latency_ns)
 		aggregate_add(a, latency_ns);
 }
 
-static __always_inline struct tare_record *record_reserve(u32 ns, struct tare_counters *c)
+static __always_inline void *record_reserve(u32 ns, struct tare_counters *c, u64 size)
 {
-	void *ring = bpf_map_lookup_elem(&rings, &ns);
-	struct tare_record *r;
+	void *ring = bpf_map_lookup_elem(&rings, &ns), *r;
 
 	if (!ring)
 		return NULL;
-	r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);
+	r = bpf_ringbuf_reserve(ring, size, 0);
 	if (!r)
 		c->ring_dropped++;
 	return r;
 }
 
 /* The reader polls: waking it for each packet costs the packet more than everything else here. */
-static __always_inline void record_submit(struct tare_record *r)
+static __always_inline void record_submit(void *r)
 {
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 }

@@ -35,6 +35,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* Names them for the BTF, which holds no type that is only pointed at. */
 const struct tare_record *btf_record __attribute__((unused));
+const struct tare_delivery *btf_delivery __attribute__((unused));
 const struct tare_aggregate *btf_aggregate __attribute__((unused));
 
 /* --- egress --------------------------------------------------------------------------------------------------- */

@@ -61,13 +61,23 @@ struct tare_record {
 	u32 pid;	/* the process that sent or received it, in the host's numbers; 0: the kernel */
 	u32 len;	/* bytes from the network header on, all of a GSO packet */
 	u32 header_len; /* how much of header is filled */
-	u64 token;	/* joins TARE_DELIVERY to TARE_INGRESS */
+	u64 token;	/* the tare_delivery's of the same packet */
 	u64 inner_ns;	/* at the container's device */
 	u64 outer_ns;	/* at the NIC */
-	u64 syscall_ns; /* start of the sending call, end of the receiving one; 0 where there is none */
+	u64 syscall_ns; /* start of the sending call; 0 where there is none */
 	u64 inner_stamp_ns;
 	u64 outer_stamp_ns;
 	u8 header[TARE_HEADER_BYTES]; /* IP header without options or extensions, then the transport header */
+};
+
+/* A received packet has reached a program: joins the tare_record of the same token. */
+struct tare_delivery {
+	u8 kind;
+	u8 reserved;
+	u16 flags;
+	u32 pid;
+	u64 token;
+	u64 syscall_ns; /* end of the receiving call; 0 where there is none */
 };
 
 /* Where every packet of a namespace went: per CPU, added up by the reader. */

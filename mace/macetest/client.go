@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"time"
 )
 
 // Client is what a process does: Requests times, send Size bytes and wait until they have come back.
@@ -23,6 +24,7 @@ type Client struct {
 	Stamp    string // a key of Stamps; empty means no receive stamps
 	Batch    int    // requests that are sent before the first answer is read; 0 means 1
 	Peek     bool   // reads each answer twice, first with MSG_PEEK
+	Late     bool   // waits for LateBy before it reads an answer
 	// Inherited: the socket is the process's descriptor 3, opened and connected by somebody else.
 	Inherited bool
 }
@@ -39,6 +41,9 @@ type Reply struct {
 	// StampNS is the receive stamp that the kernel gave with it, in ns of CLOCK_REALTIME; 0 without one.
 	StampNS int64
 }
+
+// LateBy is how late a late reader is: later than the engine trusts what it knows of a packet under way.
+const LateBy = 1200 * time.Millisecond
 
 const environment = "TARE_MACETEST_CLIENT"
 
@@ -95,6 +100,9 @@ func (c *Client) run() error {
 		}
 		if err := s.send(requests); err != nil {
 			return fmt.Errorf("%s of request %d: %w", c.Send, seq, err)
+		}
+		if c.Late {
+			time.Sleep(LateBy)
 		}
 		replies, err := s.receive(len(requests))
 		if err != nil {
