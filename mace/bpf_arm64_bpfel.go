@@ -42,6 +42,9 @@ type bpfDeliverySlot struct {
 		InnerStampNs uint64
 		OuterStampNs uint64
 	}
+	UdpPort  uint16
+	UdpBytes uint16
+	Reserved uint32
 }
 
 type bpfEgressSlot struct {
@@ -114,13 +117,14 @@ type bpfTareCounters struct {
 }
 
 type bpfTareDelivery struct {
-	_         structs.HostLayout
-	Kind      uint8
-	Reserved  uint8
-	Flags     uint16
-	Pid       uint32
-	Token     uint64
-	SyscallNs uint64
+	_            structs.HostLayout
+	Kind         uint8
+	Reserved     uint8
+	Flags        uint16
+	Pid          uint32
+	Token        uint64
+	SyscallNs    uint64
+	InnerStampNs uint64
 }
 
 type bpfTareRecord struct {
@@ -172,6 +176,13 @@ type bpfTransmission struct {
 	Key uint64
 }
 
+type bpfUdpQueue struct {
+	_      structs.HostLayout
+	Key    uint64
+	Queued uint64
+	Heads  [16]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -186,6 +197,8 @@ const (
 	bpfMapRings                 = "rings"
 	bpfMapThreads               = "threads"
 	bpfMapTransmitting          = "transmitting"
+	bpfMapUdpQueues             = "udp_queues"
+	bpfProgConsumeSkb           = "consume_skb"
 	bpfProgNapiGroFragsEntry    = "napi_gro_frags_entry"
 	bpfProgNapiGroReceiveEntry  = "napi_gro_receive_entry"
 	bpfProgNetDevQueue          = "net_dev_queue"
@@ -193,7 +206,9 @@ const (
 	bpfProgNetDevXmit           = "net_dev_xmit"
 	bpfProgNetifReceiveSkb      = "netif_receive_skb"
 	bpfProgNetifRx              = "netif_rx"
+	bpfProgSkDataReady          = "sk_data_ready"
 	bpfProgSkbCopyDatagramIovec = "skb_copy_datagram_iovec"
+	bpfProgSockRecvLength       = "sock_recv_length"
 	bpfProgSysEnter             = "sys_enter"
 	bpfProgSysExit              = "sys_exit"
 	bpfVarBtfAggregate          = "btf_aggregate"
@@ -263,6 +278,7 @@ type bpfSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfProgramSpecs struct {
+	ConsumeSkb           *ebpf.ProgramSpec `ebpf:"consume_skb"`
 	NapiGroFragsEntry    *ebpf.ProgramSpec `ebpf:"napi_gro_frags_entry"`
 	NapiGroReceiveEntry  *ebpf.ProgramSpec `ebpf:"napi_gro_receive_entry"`
 	NetDevQueue          *ebpf.ProgramSpec `ebpf:"net_dev_queue"`
@@ -270,7 +286,9 @@ type bpfProgramSpecs struct {
 	NetDevXmit           *ebpf.ProgramSpec `ebpf:"net_dev_xmit"`
 	NetifReceiveSkb      *ebpf.ProgramSpec `ebpf:"netif_receive_skb"`
 	NetifRx              *ebpf.ProgramSpec `ebpf:"netif_rx"`
+	SkDataReady          *ebpf.ProgramSpec `ebpf:"sk_data_ready"`
 	SkbCopyDatagramIovec *ebpf.ProgramSpec `ebpf:"skb_copy_datagram_iovec"`
+	SockRecvLength       *ebpf.ProgramSpec `ebpf:"sock_recv_length"`
 	SysEnter             *ebpf.ProgramSpec `ebpf:"sys_enter"`
 	SysExit              *ebpf.ProgramSpec `ebpf:"sys_exit"`
 }
@@ -289,6 +307,7 @@ type bpfMapSpecs struct {
 	Rings         *ebpf.MapSpec `ebpf:"rings"`
 	Threads       *ebpf.MapSpec `ebpf:"threads"`
 	Transmitting  *ebpf.MapSpec `ebpf:"transmitting"`
+	UdpQueues     *ebpf.MapSpec `ebpf:"udp_queues"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -350,6 +369,7 @@ type bpfMaps struct {
 	Rings         *ebpf.Map `ebpf:"rings"`
 	Threads       *ebpf.Map `ebpf:"threads"`
 	Transmitting  *ebpf.Map `ebpf:"transmitting"`
+	UdpQueues     *ebpf.Map `ebpf:"udp_queues"`
 }
 
 func (m *bpfMaps) Close() error {
@@ -364,6 +384,7 @@ func (m *bpfMaps) Close() error {
 		m.Rings,
 		m.Threads,
 		m.Transmitting,
+		m.UdpQueues,
 	)
 }
 
@@ -400,6 +421,7 @@ type bpfVariables struct {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfPrograms struct {
+	ConsumeSkb           *ebpf.Program `ebpf:"consume_skb"`
 	NapiGroFragsEntry    *ebpf.Program `ebpf:"napi_gro_frags_entry"`
 	NapiGroReceiveEntry  *ebpf.Program `ebpf:"napi_gro_receive_entry"`
 	NetDevQueue          *ebpf.Program `ebpf:"net_dev_queue"`
@@ -407,13 +429,16 @@ type bpfPrograms struct {
 	NetDevXmit           *ebpf.Program `ebpf:"net_dev_xmit"`
 	NetifReceiveSkb      *ebpf.Program `ebpf:"netif_receive_skb"`
 	NetifRx              *ebpf.Program `ebpf:"netif_rx"`
+	SkDataReady          *ebpf.Program `ebpf:"sk_data_ready"`
 	SkbCopyDatagramIovec *ebpf.Program `ebpf:"skb_copy_datagram_iovec"`
+	SockRecvLength       *ebpf.Program `ebpf:"sock_recv_length"`
 	SysEnter             *ebpf.Program `ebpf:"sys_enter"`
 	SysExit              *ebpf.Program `ebpf:"sys_exit"`
 }
 
 func (p *bpfPrograms) Close() error {
 	return _BpfClose(
+		p.ConsumeSkb,
 		p.NapiGroFragsEntry,
 		p.NapiGroReceiveEntry,
 		p.NetDevQueue,
@@ -421,7 +446,9 @@ func (p *bpfPrograms) Close() error {
 		p.NetDevXmit,
 		p.NetifReceiveSkb,
 		p.NetifRx,
+		p.SkDataReady,
 		p.SkbCopyDatagramIovec,
+		p.SockRecvLength,
 		p.SysEnter,
 		p.SysExit,
 	)

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -186,15 +187,37 @@ func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
 	}
 	needed := e.plan.tracepoints()
 	for name := range spec.Programs {
-		if needed&eventNames[name] == 0 {
+		if needed&eventNames[name] == 0 && !(e.plan.delivery != 0 && slices.Contains(udpTracepoints(), name)) {
 			delete(spec.Programs, name)
 		}
 	}
 	if e.plan.delivery == 0 {
 		spec.Maps["delivery_slots"].MaxEntries = 1
+		spec.Maps["udp_queues"].MaxEntries = 1
 	}
 	spec.Maps["rings"].InnerMap.MaxEntries = uint32(e.options.RingBytes)
 	return spec, nil
+}
+
+// udpTracepoints are those by which the programs know that a UDP packet was read: see bpf/udp.h.
+func udpTracepoints() []string {
+	later := []string{"sk_data_ready", "sock_recv_length"}
+	for _, name := range later {
+		if !HasTracepoint(name) {
+			return []string{"consume_skb"}
+		}
+	}
+	return later
+}
+
+// HasTracepoint reports whether this kernel has a tracepoint of this name that programs can attach to.
+func HasTracepoint(name string) bool {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return false
+	}
+	_, err = kernel.AnyTypeByName("btf_trace_" + name)
+	return err == nil
 }
 
 func asUint32(b bool) uint32 {

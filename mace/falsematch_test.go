@@ -2,9 +2,12 @@ package mace_test
 
 import (
 	"context"
+	"net/netip"
 	"strconv"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"tare/lab"
 	"tare/mace"
@@ -69,6 +72,55 @@ func TestNeighboursAreNotMatched(t *testing.T) {
 				if r := &w.rtts[i]; r.Status == mace.Matched {
 					t.Fatalf("a neighbour's round trip is corrected: %+v", *r)
 				}
+			}
+		})
+	}
+}
+
+// What hosts say to their neighbours is much alike, all that differs are addresses; and it stays on its link. The
+// container's must not pass for the NIC's own.
+func TestLinkLocalMessagesAreNotMatched(t *testing.T) {
+	const messages = 200
+	l := up(t, lab.Options{})
+	var sockets []int
+	for _, at := range [][2]string{{"c1", lab.ContainerDevice}, {lab.Host, lab.NIC}} {
+		dev := device(t, l, at[0], at[1])
+		err := l.Do(at[0], func() error {
+			fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMPV6)
+			if err != nil {
+				return err
+			}
+			sockets = append(sockets, fd)
+			return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, dev.Index)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() {
+		for _, fd := range sockets {
+			unix.Close(fd)
+		}
+	}()
+	const listenerReport = 143
+	to := &unix.SockaddrInet6{Addr: netip.MustParseAddr("ff02::16").As16()}
+	for _, path := range []string{"inner-dev", "max-dev"} {
+		t.Run(path, func(t *testing.T) {
+			w := activate(t, open(t, l, path), l, "c1")
+			for i := range messages {
+				for who, fd := range sockets {
+					// As RFC 3810 has it: the group that is joined is at the end.
+					report := make([]byte, 28)
+					report[0], report[7], report[8] = listenerReport, 1, 4
+					report[12], report[13], report[26], report[27] = 0xff, 2, byte(who), byte(i)
+					if err := unix.Sendto(fd, report, 0, to); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			w.finish()
+			if w.counts.EgressStarted < messages || w.counts.EgressMatched > 0 {
+				t.Errorf("of %d messages to neighbours %d are said to have left by the NIC", w.counts.EgressStarted, w.counts.EgressMatched)
 			}
 		})
 	}

@@ -187,7 +187,7 @@ func (ns *Namespace) Drain(f func(*Record)) error {
 		case size >= unsafe.Sizeof(bpfTareRecord{}):
 			ns.record.read((*bpfTareRecord)(unsafe.Pointer(&ns.raw.RawSample[0])), ns.engine.clock)
 		case size >= unsafe.Sizeof(bpfTareDelivery{}):
-			ns.record.readDelivery((*bpfTareDelivery)(unsafe.Pointer(&ns.raw.RawSample[0])))
+			ns.record.readDelivery((*bpfTareDelivery)(unsafe.Pointer(&ns.raw.RawSample[0])), ns.engine.clock)
 		default:
 			return fmt.Errorf("reading records: one of %d bytes", size)
 		}

@@ -156,7 +156,10 @@ func (j *Joiner) ingressEnds(p *Passage, r, delivery *Record) {
 	switch {
 	case stamped:
 		p.InnerNS = r.InnerStampNS
-		if j.plan.stampPair {
+		if delivery != nil {
+			p.InnerNS = delivery.InnerStampNS // what the program was given
+		}
+		if j.plan.stampPair && r.OuterStampNS != 0 {
 			p.OuterNS = r.OuterStampNS
 		}
 		if p.InnerNS == 0 || p.OuterNS == 0 || p.InnerNS-p.OuterNS > maxAgeNS {

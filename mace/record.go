@@ -94,9 +94,12 @@ func (r *Record) read(raw *bpfTareRecord, c *clock) {
 }
 
 // readDelivery is the same for the second record of a received packet.
-func (r *Record) readDelivery(raw *bpfTareDelivery) {
+func (r *Record) readDelivery(raw *bpfTareDelivery, c *clock) {
 	*r = Record{
 		Kind: Kind(raw.Kind), Token: raw.Token, PID: raw.Pid, SyscallNS: int64(raw.SyscallNs),
 		KernelStamp: raw.Flags&flagKernelStamp != 0,
+	}
+	if raw.InnerStampNs != 0 {
+		r.InnerStampNS = c.monotonic(raw.InnerStampNs)
 	}
 }

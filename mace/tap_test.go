@@ -30,6 +30,7 @@ type tap struct {
 // sighting is what stays the same of a packet on its way through NAT.
 type sighting struct {
 	protocol   uint8
+	src        string // of multicast, which no NAT changes
 	dst        string
 	dstPort    uint16
 	icmpType   uint8
@@ -122,13 +123,14 @@ func ipLength(b []byte) int {
 	return 40 + int(binary.BigEndian.Uint16(b[4:]))
 }
 
-// withoutExtensions takes out the fragment header of IPv6, as the engine's headers come.
+// withoutExtensions takes out the header that the lab's IPv6 packets may have before their transport header: that of a
+// fragment, or the one that announces multicast listeners to routers. The engine's headers come without.
 func withoutExtensions(b []byte) []byte {
-	const fragment = 44
-	if b[0]>>4 != 6 || b[6] != fragment || len(b) < 48 {
+	const hopByHop, fragment = 0, 44
+	if b[0]>>4 != 6 || b[6] != fragment && b[6] != hopByHop || len(b) < 48 {
 		return b
 	}
-	if binary.BigEndian.Uint16(b[42:])&0xfff8 != 0 {
+	if b[6] == fragment && binary.BigEndian.Uint16(b[42:])&0xfff8 != 0 {
 		return b[:40]
 	}
 	short := append(append([]byte(nil), b[:40]...), b[48:]...)
@@ -140,6 +142,9 @@ func sightingOf(b []byte, p *mace.Packet) sighting {
 	s := sighting{protocol: p.Protocol, dst: p.Dst.String(), dstPort: p.DstPort, icmpType: p.ICMPType, seq: p.Seq, ack: p.Ack}
 	if p.ProtocolName() == "icmp" || p.ProtocolName() == "icmp6" {
 		s.dstPort = 0 // the identifier, which is NAT's
+	}
+	if p.Dst.IsMulticast() {
+		s.src = p.Src.String()
 	}
 	if b[0]>>4 == 4 {
 		s.id, s.offset = binary.BigEndian.Uint16(b[4:]), binary.BigEndian.Uint16(b[6:])&0x1fff

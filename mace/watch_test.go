@@ -45,7 +45,7 @@ func open(t *testing.T, l *lab.Lab, path string, change ...func(*mace.Options)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := mace.Options{Path: parsed, NICs: []mace.Device{device(t, l, lab.Host, lab.NIC)},
+	options := mace.Options{Path: parsed, Aggregates: true, NICs: []mace.Device{device(t, l, lab.Host, lab.NIC)},
 		NICDelivers: l.Options().Network == lab.NetworkMacvlan}
 	for _, f := range change {
 		f(&options)

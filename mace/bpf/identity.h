@@ -251,11 +251,19 @@ static __always_inline void identify(struct identity *id, const struct header *h
 	}
 }
 
+/* The port of the destination and the length, two bytes each as they are in the UDP header. */
+static __always_inline u32 udp_port_and_length(const struct header *h)
+{
+	u32 of_ipv4 = load32(h->bytes + 22), of_ipv6 = load32(h->bytes + 42);
+
+	/* Keeps the compiler from choosing between two addresses, which the verifier does not like. */
+	barrier_var(of_ipv4);
+	return h->transport == 20 ? of_ipv4 : of_ipv6;
+}
+
 static __always_inline bool is_vxlan(const struct header *h)
 {
-	/* Both ways: the port of the destination. With IPv4 it is at 22, with IPv6 at 42. */
-	return h->protocol == TARE_PROTO_UDP &&
-	       load16(h->bytes + (h->transport == 20 ? 22 : 42)) == bpf_htons(vxlan_port);
+	return h->protocol == TARE_PROTO_UDP && (u16)udp_port_and_length(h) == bpf_htons(vxlan_port);
 }
 
 /*

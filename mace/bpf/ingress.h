@@ -15,6 +15,17 @@ static __always_inline u64 monotonic(u64 realtime_ns)
 	return realtime_ns - real_minus_mono_ns;
 }
 
+/*
+ * The receive stamp in an skb, or 0. TCP keeps the time to send a segment in the same field, in CLOCK_MONOTONIC, and
+ * a veth carries it over to the receiver: that is a time since boot, and so earlier than any time of day since then.
+ */
+static __always_inline u64 receive_stamp(const struct sk_buff *skb)
+{
+	s64 stamp = skb->tstamp;
+
+	return stamp > real_minus_mono_ns ? stamp : 0;
+}
+
 /* Joins a delivery to its arrival. */
 static __always_inline u64 token(u64 inner_ns)
 {
@@ -22,8 +33,8 @@ static __always_inline u64 token(u64 inner_ns)
 }
 
 /* Keeps the way for the program that will read the packet. */
-static __always_inline void delivery_start(const struct sk_buff *skb, u32 ns, const struct identity *id,
-					   const struct way *w)
+static __always_inline void delivery_start(const struct sk_buff *skb, u32 ns, const struct header *h,
+					   const struct identity *id, const struct way *w)
 {
 	u64 key = head_key(skb), overwritten = 0;
 	struct delivery_slot *d = slot_claim(&delivery_slots, key, w->inner_ns, max_age_ns, &overwritten);
@@ -35,6 +46,13 @@ static __always_inline void delivery_start(const struct sk_buff *skb, u32 ns, co
 	d->slot.len = skb->len;
 	d->slot.flags = 0;
 	d->way = *w;
+	d->udp_port = 0;
+	if (h->protocol == TARE_PROTO_UDP) {
+		u32 port_and_length = udp_port_and_length(h);
+
+		d->udp_port = bpf_ntohs((u16)port_and_length);
+		d->udp_bytes = bpf_ntohs(port_and_length >> 16) - 8;
+	}
 	slot_fill(&d->slot, key, id, w->inner_ns);
 }
 
@@ -64,23 +82,23 @@ static __always_inline void ingress_start(const struct sk_buff *skb, u32 event)
 		s->slot.flags = s->slot.len != h.length;
 	} else {
 		s->slot.flags = 0;
-		if (ingress_outer_stamp && skb->tstamp > 0)
-			now_ns = monotonic(skb->tstamp);
+		if (ingress_outer_stamp && receive_stamp(skb))
+			now_ns = monotonic(receive_stamp(skb));
 	}
 	s->slot.key = 0;
 	s->slot.len = h.length;
-	s->stamp_ns = skb->tstamp;
+	s->stamp_ns = receive_stamp(skb);
 	slot_fill(&s->slot, key, &id, now_ns);
 	if (nic_delivers && event == TARE_NETIF_RECEIVE_SKB && h.len) {
 		struct way w = {
 			.outer_ns = now_ns,
-			.outer_stamp_ns = skb->tstamp,
-			.inner_stamp_ns = skb->tstamp,
+			.outer_stamp_ns = receive_stamp(skb),
+			.inner_stamp_ns = receive_stamp(skb),
 			.inner_ns = bpf_ktime_get_ns(),
 		};
 
 		w.token = token(w.inner_ns);
-		delivery_start(skb, NOT_ACTIVE, &id, &w);
+		delivery_start(skb, NOT_ACTIVE, &h, &id, &w);
 	}
 }
 
@@ -93,11 +111,9 @@ static __always_inline u64 ingress_latency(const struct way *w, u32 flags, u64 e
 		if (!w->inner_stamp_ns)
 			return 0;
 		inner_ns = monotonic(w->inner_stamp_ns);
-		if (ingress_stamp_pair) {
-			if (!w->outer_stamp_ns)
-				return 0;
+		/* Without a stamp at the NIC it would have been taken in the IP layer, just behind this event. */
+		if (ingress_stamp_pair && w->outer_stamp_ns)
 			outer_ns = monotonic(w->outer_stamp_ns);
-		}
 	} else if (ingress_inner_event == TARE_NETIF_RX || ingress_inner_event == TARE_NETIF_RECEIVE_SKB) {
 		inner_ns = w->inner_ns;
 	}
@@ -165,7 +181,7 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 	if (h.wrapped)
 		header_read(&h, skb, skb->data);
 	header_complete(&h, skb, skb->data);
-	w.inner_stamp_ns = skb->tstamp;
+	w.inner_stamp_ns = receive_stamp(skb);
 	r = ingress_record(ns, c, skb, &h, &w, status);
 	w.inner_ns = bpf_ktime_get_ns();
 	w.token = token(w.inner_ns);
@@ -197,7 +213,7 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 		return;
 	}
 	if (delivery_event)
-		delivery_start(skb, ns, &id, &w);
+		delivery_start(skb, ns, &h, &id, &w);
 }
 
 /* Tells of a packet that has reached a program. end_ns: 0, or when the receiving call returned. */
@@ -217,6 +233,7 @@ static __always_inline void delivery_finish(u32 ns, const struct way *w, u32 fla
 		r->flags = flags;
 		r->pid = bpf_get_current_pid_tgid() >> 32;
 		r->token = w->token;
+		r->inner_stamp_ns = w->inner_stamp_ns;
 	}
 	if (end_ns)
 		end_ns = bpf_ktime_get_ns();
@@ -248,42 +265,12 @@ static __always_inline void delivery_announce(const struct sk_buff *skb, u32 ns,
 	record_submit(r);
 }
 
-/* A program copies a packet out. Raw sockets and error queues hold clones, which share the head. */
-static __always_inline void delivery_copy(const struct sk_buff *skb)
+/* Tells that the current thread reads a packet: now, or when its call returns. */
+static __always_inline void delivery_tell(u32 ns, struct delivery_slot *d, u32 flags)
 {
-	u32 ns = container_of_task(bpf_get_current_task_btf()), flags = 0;
-	u64 key = head_key(skb);
-	struct delivery_slot *d;
-	const struct sock *sk;
-	struct header h = {};
-	struct identity id;
+	struct tare_counters *c;
 	struct thread *t;
 
-	if (ns == NOT_ACTIVE)
-		return;
-	d = slot_find(&delivery_slots, key);
-	if (!d || (d->slot.ns != ns && d->slot.ns != NOT_ACTIVE))
-		return;
-	/* network_header points at the quoted packet in an error queue's clone; mac_header still tells the truth. */
-	packet_read(&h, skb, skb->head + skb->mac_header + skb->mac_len);
-	if (h.len)
-		identify(&id, &h, d->slot.payload_bytes);
-	if (!h.len || !slot_is(&d->slot, &id) || d->slot.seal != slot_seal(&d->slot, key)) {
-		struct tare_counters *c = counters_of(ns);
-
-		if (c)
-			c->delivered_unmatched++;
-		return;
-	}
-	if (d->slot.ns == NOT_ACTIVE) {
-		d->slot.ns = ns;
-		delivery_announce(skb, ns, &h, &d->way);
-	}
-	sk = skb->sk;
-	if (!sk)
-		sk = socket_of_syscall(); /* UDP: its queued packets belong to no socket */
-	if (sk && takes_kernel_stamp(sk))
-		flags |= TARE_F_KERNEL_STAMP;
 	if (delivery_event == TARE_SKB_COPY) {
 		delivery_finish(ns, &d->way, flags, 0);
 		return;
@@ -294,14 +281,65 @@ static __always_inline void delivery_copy(const struct sk_buff *skb)
 		return;
 	}
 	if (t->received_count >= PENDING) {
-		struct tare_counters *c = counters_of(ns);
-
+		c = counters_of(ns);
 		if (c)
 			c->pending_overflow++;
 		return;
 	}
 	t->received[t->received_count & (PENDING - 1)] = (struct received){ d->way, flags | TARE_F_SYSCALL, ns };
 	t->received_count++;
+}
+
+/*
+ * A program gets a packet: it is being copied out, or, as most of UDP's are copied without any event, thrown away
+ * after that. Raw sockets and error queues hold clones, which share the head.
+ */
+static __always_inline void delivery_read(const struct sk_buff *skb, bool consumed)
+{
+	u32 ns = container_of_task(bpf_get_current_task_btf()), flags = 0;
+	struct tare_counters *c;
+	struct delivery_slot *d;
+	const struct sock *sk;
+	struct header h = {};
+	struct identity id;
+	u64 key;
+
+	if (ns == NOT_ACTIVE)
+		return;
+	key = head_key(skb);
+	d = slot_find(&delivery_slots, key);
+	if (!d || (d->slot.ns != ns && d->slot.ns != NOT_ACTIVE))
+		return;
+	if (consumed && d->slot.flags)
+		return; /* it was copied before */
+	c = counters_of(ns);
+	if (!c)
+		return;
+	/* network_header points at the quoted packet in an error queue's clone; mac_header still tells the truth. */
+	packet_read(&h, skb, skb->head + skb->mac_header + skb->mac_len);
+	if (consumed && h.protocol != TARE_PROTO_UDP)
+		return;
+	if (h.len)
+		identify(&id, &h, d->slot.payload_bytes);
+	if (!h.len || !slot_is(&d->slot, &id) || d->slot.seal != slot_seal(&d->slot, key)) {
+		c->delivered_unmatched++;
+		return;
+	}
+	sk = skb->sk;
+	if (!sk)
+		sk = socket_of_syscall(); /* UDP: its queued packets belong to no socket */
+	if (consumed && !in_receiving_call(sk))
+		return; /* the kernel throws it away, on top of whatever thread is current */
+	if (d->slot.ns == NOT_ACTIVE) {
+		d->slot.ns = ns;
+		delivery_announce(skb, ns, &h, &d->way);
+	}
+	d->slot.flags = 1;
+	/* This is what the program is given; at the device a segment with a time to send had no stamp yet. */
+	d->way.inner_stamp_ns = receive_stamp(skb);
+	if (sk && takes_kernel_stamp(sk))
+		flags |= TARE_F_KERNEL_STAMP;
+	delivery_tell(ns, d, flags);
 }
 
 /* The receiving call returns with what it has copied. */

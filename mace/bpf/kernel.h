@@ -98,6 +98,13 @@ typedef struct {
 
 struct sock_common {
 	unsigned long skc_flags;
+	possible_net_t skc_net;
+	u16 skc_num; /* the local port */
+};
+
+struct sk_buff_head {
+	struct sk_buff *prev;
+	u32 qlen;
 };
 
 struct sock {
@@ -106,6 +113,11 @@ struct sock {
 	u32 sk_tsflags; /* u16 before Linux 6.3 */
 	u16 sk_protocol;
 	struct socket *sk_socket;
+	struct sk_buff_head sk_receive_queue;
+};
+
+struct udp_sock {
+	struct sk_buff_head reader_queue;
 };
 
 struct sk_buff {

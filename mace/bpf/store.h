@@ -80,6 +80,9 @@ struct way {
 struct delivery_slot {
 	struct slot slot;
 	struct way way;
+	u16 udp_port; /* whom it is for, and how much of it there is; 0: not UDP */
+	u16 udp_bytes;
+	u32 reserved;
 };
 
 struct {

@@ -11,7 +11,7 @@
  *   ingress   the first event on a NIC: ingress_start().
  *             netif_receive_skb (or netif_rx) on a device of the container: ingress_end() writes a record.
  *   delivery  skb_copy_datagram_iovec in the program that receives it: the packet is found again by skb->head, since
- *             raw sockets get clones. The record is written here, or at sys_exit where the path ends there.
+ *             raw sockets get clones. UDP has no such event: see udp.h. The record is written here, or at sys_exit where the path ends there.
  *
  * The tracer's own time belongs to neither the container nor the network: a start takes its time first and an end
  * takes it last, so that what happens here lies inside the interval and is subtracted with it.
@@ -29,6 +29,7 @@
 #include "path.h"
 #include "roles.h"
 #include "tare.h"
+#include "udp.h"
 
 /* The kernel knows only this spelling; the files are offered under Apache-2.0 as well. */
 char LICENSE[] SEC("license") = "GPL";
@@ -142,7 +143,29 @@ int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 SEC("tp_btf/skb_copy_datagram_iovec")
 int BPF_PROG(skb_copy_datagram_iovec, const struct sk_buff *skb)
 {
-	delivery_copy(skb);
+	delivery_read(skb, false);
+	return 0;
+}
+
+/* Before Linux 6.3, which has neither of the two after it. */
+SEC("tp_btf/consume_skb")
+int BPF_PROG(consume_skb, struct sk_buff *skb)
+{
+	delivery_read(skb, true);
+	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(sk_data_ready, const struct sock *sk)
+{
+	udp_queued(sk);
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
+{
+	udp_read(sk, bytes, flags);
 	return 0;
 }
 

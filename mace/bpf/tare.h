@@ -78,6 +78,7 @@ struct tare_delivery {
 	u32 pid;
 	u64 token;
 	u64 syscall_ns; /* end of the receiving call; 0 where there is none */
+	u64 inner_stamp_ns;
 };
 
 /* Where every packet of a namespace went: per CPU, added up by the reader. */

@@ -84,6 +84,15 @@ static __always_inline const struct sock *socket_of_syscall(void)
 	return BPF_CORE_READ(socket, sk);
 }
 
+/*
+ * Is the current thread in a call that reads from this socket? A call on another descriptor, such as io_uring_enter,
+ * cannot be told from one that has nothing to do with it, and is believed.
+ */
+static __always_inline bool in_receiving_call(const struct sock *sk)
+{
+	return !sk || BPF_CORE_READ(sk, sk_protocol) == TARE_PROTO_UDP;
+}
+
 #define SOF_TIMESTAMPING_SOFTWARE (1 << 4) /* linux/net_tstamp.h: report software stamps */
 
 /* Does a receive on this socket hand skb->tstamp to the program? */
