@@ -84,10 +84,7 @@ func (b *bed) accuracyAt(ctx context.Context, options Options, floods int, pace 
 		}()
 		time.Sleep(300 * time.Millisecond) // ping floods from its first reply on
 	}
-	effort := effortAtRest
-	if floods > 0 {
-		effort = effortUnderLoad
-	}
+	effort := options.effort(floods)
 	level := &AccuracyLevel{Floods: floods, RepliesPerRun: effort.replies}
 	arms := newAccuracyArms(b, effort, seed)
 	order := stats.NewOrder(len(arms.all), seed)

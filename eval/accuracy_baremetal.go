@@ -60,6 +60,17 @@ var (
 	effortUnderLoad = effort{interval: "0", replies: 1000, spaced: 100, blocks: 3}
 )
 
+func (o Options) effort(floods int) effort {
+	e := effortAtRest
+	if floods > 0 {
+		e = effortUnderLoad
+	}
+	if o.tiny {
+		e.replies, e.spaced, e.blocks = tinyReplies, tinyReplies, 1
+	}
+	return e
+}
+
 // pingArgv has -w to end it should replies fail to come.
 func (b *bed) pingArgv(e effort, more ...string) []string {
 	argv := append([]string{"ping", "-n"}, more...)

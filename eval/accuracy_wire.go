@@ -47,12 +47,12 @@ var wireTools = []wireTool{
 }
 
 type wireRuns struct {
-	tool            wireTool
-	effort          effort
-	raw, tap        []Sample
-	rawError, error []Sample
-	coverage        Coverage
-	compared        int
+	tool               wireTool
+	effort             effort
+	raw, tap           []Sample
+	rawError, netError []Sample
+	coverage           Coverage
+	compared           int
 }
 
 func (b *bed) wire(ctx context.Context, runs *wireRuns) error {
@@ -110,7 +110,7 @@ func (r *wireRuns) add(run correctedRun, trips []tapTrip) error {
 	r.coverage.add(run)
 	r.compared += len(netError)
 	r.raw, r.tap = append(r.raw, sampleOf(raw, printedUs)), append(r.tap, sampleOf(tap, 0))
-	r.rawError, r.error = append(r.rawError, sampleOf(rawError, 0)), append(r.error, sampleOf(netError, 0))
+	r.rawError, r.netError = append(r.rawError, sampleOf(rawError, 0)), append(r.netError, sampleOf(netError, 0))
 	return nil
 }
 
@@ -120,8 +120,8 @@ func (r *wireRuns) result(seed uint64) WireTool {
 	}
 	return WireTool{
 		Tool: r.tool.name, RawUs: median(r.raw, medianOf), TapUs: median(r.tap, medianOf),
-		RawErrorUs: median(r.rawError, medianOf), ErrorUs: median(r.error, medianOf), MeanErrorUs: median(r.error, meanOf),
-		Coverage: r.coverage, Compared: r.compared, RoundsRaw: r.rawError, RoundsError: r.error,
+		RawErrorUs: median(r.rawError, medianOf), ErrorUs: median(r.netError, medianOf), MeanErrorUs: median(r.netError, meanOf),
+		Coverage: r.coverage, Compared: r.compared, RoundsRaw: r.rawError, RoundsError: r.netError,
 	}
 }
 

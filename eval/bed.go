@@ -16,7 +16,9 @@ import (
 type bed struct {
 	lab *lab.Lab
 	nic mace.Device
-	c1  container.Target
+	// packets of one flood, where a part floods
+	packets int
+	c1      container.Target
 }
 
 // labName carries the process, so that the next evaluation removes what a killed one left.

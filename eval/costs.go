@@ -41,6 +41,10 @@ func (b *bed) grossCosts(ctx context.Context, options Options, arms []perturbati
 		return nil, fmt.Errorf("switching the statistics of eBPF programs on: %w", err)
 	}
 	defer statistics.Close()
+	rounds := costRounds
+	if options.tiny {
+		rounds = 1
+	}
 	var costs []ArmCost
 	cpus := allowedCPUs()
 	for _, arm := range arms {
@@ -49,11 +53,11 @@ func (b *bed) grossCosts(ctx context.Context, options Options, arms []perturbati
 		}
 		events, times := map[string][]float64{}, map[string][]float64{}
 		var perPacket []float64
-		for round := range costRounds {
+		for round := range rounds {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			options.progress("perturbation: programs of %s, round %d of %d", arm.name, round+1, costRounds)
+			options.progress("perturbation: programs of %s, round %d of %d", arm.name, round+1, rounds)
 			programs, err := b.grossCost(ctx, arm, cpus[round%len(cpus)])
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", arm.name, err)
@@ -66,11 +70,11 @@ func (b *bed) grossCosts(ctx context.Context, options Options, arms []perturbati
 					perEvent = float64(p.Time) / float64(p.Runs)
 				}
 				times[p.Tracepoint] = append(times[p.Tracepoint], perEvent)
-				events[p.Tracepoint] = append(events[p.Tracepoint], float64(p.Runs)/packetsPerFlood)
+				events[p.Tracepoint] = append(events[p.Tracepoint], float64(p.Runs)/float64(b.packets))
 			}
-			perPacket = append(perPacket, sum/packetsPerFlood)
+			perPacket = append(perPacket, sum/float64(b.packets))
 		}
-		cost := ArmCost{Arm: arm.name, NSPerPacket: math.Round(stats.Median(perPacket)), RoundTrips: packetsPerFlood, MedianRounds: costRounds}
+		cost := ArmCost{Arm: arm.name, NSPerPacket: math.Round(stats.Median(perPacket)), RoundTrips: b.packets, MedianRounds: rounds}
 		for name := range times {
 			cost.Programs = append(cost.Programs, ProgramCost{name, math.Round(stats.Median(times[name])), math.Round(stats.Median(events[name])*100) / 100})
 		}
@@ -95,7 +99,7 @@ func (b *bed) grossCost(ctx context.Context, arm perturbationArm, cpu int) ([]ma
 	if err != nil {
 		return nil, err
 	}
-	if _, err := rttsOfQuiet(ctx, b.lab, lab.Container(1), b.floodArgv(packetsPerFlood), cpu); err != nil {
+	if _, err := rttsOfQuiet(ctx, b.lab, lab.Container(1), b.floodArgv(b.packets), cpu); err != nil {
 		return nil, err
 	}
 	after, err := watch.engine.ProgramCosts()

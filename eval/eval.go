@@ -44,9 +44,13 @@ type Options struct {
 	Program string
 	// Command is how a person asked for this, for the record.
 	Command string
+	// tiny makes runs too short to measure anything, for tests of everything else.
+	tiny bool
 	// Progress gets a line that is overwritten again and again; nil: nobody watches.
 	Progress io.Writer
 }
+
+const tinyReplies = 20
 
 // Report is the result of one or more parts. Its JSON form is the raw output: every round of every arm.
 type Report struct {
@@ -174,7 +178,7 @@ func (p *pace) next() bool {
 	return true
 }
 
-// sample is one run of one arm: times in us.
+// Sample is one run of one arm: times in us.
 type Sample struct {
 	N      int     `json:"n"`
 	MeanUs float64 `json:"mean_us"`

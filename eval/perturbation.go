@@ -17,18 +17,21 @@ type Perturbation struct {
 	BaseRTTUs     stats.Interval    `json:"base_rtt_us"` // nothing attached; of means
 	Arms          []PerturbationArm `json:"arms"`
 	Costs         []ArmCost         `json:"gross_costs"`
-	RoundsBase    []Sample          `json:"rounds_base"`
 }
 
-// PerturbationArm is one way of watching, compared round by round with none.
+// PerturbationArm is one way of watching, compared in each round with a run right before or after it, with nothing attached.
 type PerturbationArm struct {
 	Arm string `json:"arm"`
 	// CostUs is the difference of mean RTTs, MedianCostUs that of medians, which a burst of somebody else's moves less.
 	CostUs       stats.Interval `json:"cost_us"`
 	MedianCostUs stats.Interval `json:"median_cost_us"`
+	// OverInertUs is what the median of the RTT grows by over that with inert programs: what is left is in our hands, the rest
+	// is the price of being called at all.
+	OverInertUs stats.Interval `json:"over_inert_us"`
 	// RatioToFtrace compares with ftrace on the same events, by medians of CostUs over the same rounds.
 	RatioToFtrace *stats.Interval `json:"ratio_to_ftrace,omitempty"`
 	Rounds        []Sample        `json:"rounds"`
+	RoundsBase    []Sample        `json:"rounds_base"`
 }
 
 // perturbationArm describes an arm: an engine, or ftrace on some events, or neither.
@@ -42,7 +45,7 @@ type perturbationArm struct {
 }
 
 const (
-	armNone, armAgain  = "none", "none again"
+	armNone            = "none"
 	armInert           = "inert programs"
 	armInner, armMax   = "inner-dev", "max-dev"
 	armSyscalls        = "syscalls"
@@ -51,7 +54,7 @@ const (
 	armFtraceMax       = "ftrace, max-dev's events"
 	armFtraceSyscalls  = "ftrace, syscalls' events"
 	packetsPerFlood    = 5000
-	warmingPackets     = 500
+	warmingShare       = 10 // of a run's packets go ahead of it, unmeasured, so that no arm pays for cold caches
 	innerCostUs        = 1.2
 	ratioToFtrace      = 0.5
 	notActivatedCostUs = 0.3
@@ -60,8 +63,7 @@ const (
 func perturbationArms() []perturbationArm {
 	c1, c2 := lab.Container(1), lab.Container(2)
 	return []perturbationArm{
-		{name: armNone},
-		{name: armAgain}, // what it differs by is noise
+		{name: armNone}, // compared with itself: what it differs by is noise
 		{name: armInert, path: "inner-dev", inert: true, activate: c1, ftrace: armFtraceInner},
 		{name: armInner, path: "inner-dev", activate: c1, ftrace: armFtraceInner},
 		{name: "bare-metal", path: "bare-metal", activate: c1},
@@ -88,8 +90,9 @@ func runPerturbation(ctx context.Context, options Options) (*Perturbation, error
 		return nil, err
 	}
 	defer tracing.close()
+	bed.packets = options.packetsPerFlood()
 	arms := perturbationArms()
-	rounds := make([][]Sample, len(arms))
+	rounds, bases := make([][]Sample, len(arms)), make([][]Sample, len(arms))
 	order := stats.NewOrder(len(arms), options.Seed)
 	cpus := allowedCPUs()
 	pace := options.pace(10, 60, 60*time.Second, 270*time.Second)
@@ -103,17 +106,32 @@ func runPerturbation(ctx context.Context, options Options) (*Perturbation, error
 				return nil, context.Cause(ctx)
 			}
 			options.progress("perturbation: round %d of %d, %s", pace.done, pace.rounds, arms[i].name)
-			sample, err := bed.perturbed(ctx, arms[i], tracing, cpu)
+			base, sample, err := bed.perturbedPair(ctx, arms[i], tracing, cpu, pace.done%4 < 2)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", arms[i].name, err)
 			}
-			rounds[i] = append(rounds[i], sample)
+			rounds[i], bases[i] = append(rounds[i], sample), append(bases[i], base)
 		}
 	}
-	result := &Perturbation{PacketsPerRun: packetsPerFlood}
-	result.compare(arms, rounds, options.Seed)
+	result := &Perturbation{PacketsPerRun: bed.packets}
+	result.compare(arms, rounds, bases, options.Seed)
 	result.Costs, err = bed.grossCosts(ctx, options, arms)
 	return result, err
+}
+
+// perturbedPair measures one arm and, within a second of it, none.
+func (b *bed) perturbedPair(ctx context.Context, arm perturbationArm, tracing *tracefs, cpu int, baseFirst bool) (base, sample Sample, err error) {
+	none := perturbationArm{name: armNone}
+	if baseFirst {
+		if base, err = b.perturbed(ctx, none, tracing, cpu); err != nil {
+			return
+		}
+	}
+	if sample, err = b.perturbed(ctx, arm, tracing, cpu); err != nil || baseFirst {
+		return
+	}
+	base, err = b.perturbed(ctx, none, tracing, cpu)
+	return
 }
 
 // perturbed measures one arm once.
@@ -140,11 +158,18 @@ func (b *bed) perturbed(ctx context.Context, arm perturbationArm, tracing *trace
 			}
 		}()
 	}
-	if _, err := rttsOfQuiet(ctx, b.lab, lab.Container(1), b.floodArgv(warmingPackets), cpu); err != nil {
+	if _, err := rttsOfQuiet(ctx, b.lab, lab.Container(1), b.floodArgv(b.packets/warmingShare), cpu); err != nil {
 		return Sample{}, err
 	}
-	rtts, err := rttsOfQuiet(ctx, b.lab, lab.Container(1), b.floodArgv(packetsPerFlood), cpu)
+	rtts, err := rttsOfQuiet(ctx, b.lab, lab.Container(1), b.floodArgv(b.packets), cpu)
 	return sampleOf(rtts, printedUs), err
+}
+
+func (o Options) packetsPerFlood() int {
+	if o.tiny {
+		return 10 * tinyReplies
+	}
+	return packetsPerFlood
 }
 
 // floodArgv is a flood ping that prints each RTT. -f and -q print an average in whole us, cut off, which is as coarse as
@@ -153,22 +178,35 @@ func (b *bed) floodArgv(packets int) []string {
 	return []string{"ping", "-n", "-i", "0", "-c", strconv.Itoa(packets), "-w", "30", b.remote()}
 }
 
-// compare pairs all arms with the one where nothing is attached.
-func (p *Perturbation) compare(arms []perturbationArm, rounds [][]Sample, seed uint64) {
-	base := rounds[0]
-	p.RoundsBase = base
-	p.BaseRTTUs = rounded(stats.BootstrapMedian(column(base, meanOf), seed))
-	costs := map[string][]float64{}
+// compare puts rounds together, which are by arm, then by round.
+func (p *Perturbation) compare(arms []perturbationArm, rounds, bases [][]Sample, seed uint64) {
+	means, medians := map[string][]float64{}, map[string][]float64{}
+	inert := ""
+	var all []float64
 	for i, arm := range arms {
-		costs[arm.name] = stats.Differences(column(rounds[i], meanOf), column(base, meanOf))
+		means[arm.name] = stats.Differences(column(rounds[i], meanOf), column(bases[i], meanOf))
+		medians[arm.name] = stats.Differences(column(rounds[i], medianOf), column(bases[i], medianOf))
+		if arm.inert {
+			inert = arm.name
+		}
 	}
-	for i, arm := range arms[1:] {
+	for round := range bases[0] {
+		var ofRound []float64
+		for i := range arms {
+			ofRound = append(ofRound, bases[i][round].MeanUs)
+		}
+		all = append(all, stats.Median(ofRound))
+	}
+	p.BaseRTTUs = rounded(stats.BootstrapMedian(all, seed))
+	for i, arm := range arms {
 		result := PerturbationArm{
-			Arm: arm.name, CostUs: difference(rounds[i+1], base, meanOf, seed),
-			MedianCostUs: difference(rounds[i+1], base, medianOf, seed), Rounds: rounds[i+1],
+			Arm: arm.name, CostUs: rounded(stats.BootstrapMedian(means[arm.name], seed)),
+			MedianCostUs: rounded(stats.BootstrapMedian(medians[arm.name], seed)),
+			OverInertUs:  rounded(stats.BootstrapMedian(stats.Differences(medians[arm.name], medians[inert]), seed)),
+			Rounds:       rounds[i], RoundsBase: bases[i],
 		}
 		if arm.ftrace != "" {
-			ratio := rounded(stats.RatioOfMedians(costs[arm.name], costs[arm.ftrace], seed))
+			ratio := rounded(stats.RatioOfMedians(means[arm.name], means[arm.ftrace], seed))
 			if finite(ratio.Estimate) && finite(ratio.Low) && finite(ratio.High) {
 				result.RatioToFtrace = &ratio
 			}

@@ -146,20 +146,20 @@ func sampleText(s Sample) string {
 }
 
 func (p *Perturbation) write(t *text) {
-	t.section("Perturbation: what watching adds to a container's flood ping, %d rounds of %d packets; RTT %s", len(p.RoundsBase), p.PacketsPerRun, p.BaseRTTUs)
-	rows := [][]string{{"", "adds to the mean", "adds to the median", "share of ftrace's", "programs, gross", "of which"}}
+	t.section("Perturbation: what watching adds to a container's flood ping, %d rounds of %d packets; RTT %s", p.BaseRTTUs.Rounds, p.PacketsPerRun, p.BaseRTTUs)
+	rows := [][]string{{"", "adds to the mean", "adds to the median", "... over inert programs", "share of ftrace's", "programs, gross", "of which"}}
 	for _, arm := range p.Arms {
-		row := []string{arm.Arm, arm.CostUs.String(), arm.MedianCostUs.String(), "", "", ""}
+		row := []string{arm.Arm, arm.CostUs.String(), arm.MedianCostUs.String(), arm.OverInertUs.String(), "", "", ""}
 		if arm.RatioToFtrace != nil {
-			row[3] = arm.RatioToFtrace.String()
+			row[4] = arm.RatioToFtrace.String()
 		}
 		if i := slices.IndexFunc(p.Costs, func(c ArmCost) bool { return c.Arm == arm.Arm }); i >= 0 {
-			row[4] = fmt.Sprintf("%.0f ns", p.Costs[i].NSPerPacket)
+			row[5] = fmt.Sprintf("%.0f ns", p.Costs[i].NSPerPacket)
 			var parts []string
 			for _, program := range p.Costs[i].Programs {
 				parts = append(parts, fmt.Sprintf("%s %.0f ns x %.1f", program.Tracepoint, program.NSPerEvent, program.EventsPerRTT))
 			}
-			row[5] = strings.Join(parts, ", ")
+			row[6] = strings.Join(parts, ", ")
 		}
 		rows = append(rows, row)
 	}

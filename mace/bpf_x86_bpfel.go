@@ -42,9 +42,12 @@ type bpfDeliverySlot struct {
 		InnerStampNs uint64
 		OuterStampNs uint64
 	}
-	UdpPort  uint16
-	UdpBytes uint16
-	Reserved uint32
+	UdpPort   uint16
+	UdpBytes  uint16
+	Told      uint32
+	Len       uint32
+	HeaderLen uint32
+	Header    [96]uint8
 }
 
 type bpfEgressSlot struct {
@@ -63,6 +66,8 @@ type bpfEgressSlot struct {
 	}
 	SyscallNs uint64
 	Pid       uint32
+	Ifindex   uint32
+	Reserved  uint32
 	HeaderLen uint32
 	Header    [96]uint8
 }

@@ -73,6 +73,7 @@ type Engine struct {
 
 	mu         sync.Mutex
 	namespaces [maxNamespaces]*Namespace
+	released   [maxNamespaces]time.Time // when the index was last free to be used
 }
 
 // Open loads and attaches the programs that the path needs. The caller must Close the engine.

@@ -80,7 +80,7 @@ func TestNeighboursAreNotMatched(t *testing.T) {
 // What hosts say to their neighbours is much alike, all that differs are addresses; and it stays on its link. The
 // container's must not pass for the NIC's own.
 func TestLinkLocalMessagesAreNotMatched(t *testing.T) {
-	const messages = 200
+	const messages = 320
 	l := up(t, lab.Options{})
 	var sockets []int
 	for _, at := range [][2]string{{"c1", lab.ContainerDevice}, {lab.Host, lab.NIC}} {
@@ -91,6 +91,11 @@ func TestLinkLocalMessagesAreNotMatched(t *testing.T) {
 				return err
 			}
 			sockets = append(sockets, fd)
+			// The kernel sends its own without a flow label, which would tell them apart.
+			const autoFlowLabel = 70 // IPV6_AUTOFLOWLABEL
+			if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, autoFlowLabel, 0); err != nil {
+				return err
+			}
 			return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, dev.Index)
 		})
 		if err != nil {
@@ -107,14 +112,17 @@ func TestLinkLocalMessagesAreNotMatched(t *testing.T) {
 	for _, path := range []string{"inner-dev", "max-dev"} {
 		t.Run(path, func(t *testing.T) {
 			w := activate(t, open(t, l, path), l, "c1")
-			for i := range messages {
+			// In bursts, so that the NIC's come to be where some container's were.
+			for i := 0; i < messages; i += 16 {
 				for who, fd := range sockets {
-					// As RFC 3810 has it: the group that is joined is at the end.
-					report := make([]byte, 28)
-					report[0], report[7], report[8] = listenerReport, 1, 4
-					report[12], report[13], report[26], report[27] = 0xff, 2, byte(who), byte(i)
-					if err := unix.Sendto(fd, report, 0, to); err != nil {
-						t.Fatal(err)
+					for j := range 16 {
+						// As RFC 3810 has it: the group that is joined is at the end.
+						report := make([]byte, 28)
+						report[0], report[7], report[8] = listenerReport, 1, 4
+						report[12], report[13], report[26], report[27] = 0xff, 2, byte(who), byte(i+j)
+						if err := unix.Sendto(fd, report, 0, to); err != nil {
+							t.Fatal(err)
+						}
 					}
 				}
 			}

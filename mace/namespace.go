@@ -41,7 +41,7 @@ func (e *Engine) Activate(cookie uint64) (_ *Namespace, err error) {
 	defer e.mu.Unlock()
 	ns := &Namespace{engine: e, cookie: cookie, index: maxNamespaces}
 	for i, other := range e.namespaces {
-		if other == nil && ns.index == maxNamespaces {
+		if other == nil && (ns.index == maxNamespaces || e.released[i].Before(e.released[ns.index])) {
 			ns.index = uint32(i)
 		}
 		if other != nil && other.cookie == cookie {
@@ -51,6 +51,9 @@ func (e *Engine) Activate(cookie uint64) (_ *Namespace, err error) {
 	if ns.index == maxNamespaces {
 		return nil, fmt.Errorf("activating network namespace %d: %d are active already", cookie, maxNamespaces)
 	}
+	// Packets that were under way when the index was released must not be told to its next holder. The one that was
+	// released longest ago is taken, so it takes 64 activations within seconds to have to wait.
+	time.Sleep(time.Until(e.released[ns.index].Add(2 * time.Duration(maxAgeNS))))
 	if ns.slot, err = e.freeSlot(cookie); err != nil {
 		return nil, err
 	}
@@ -160,6 +163,7 @@ func (ns *Namespace) Close() error {
 	}
 	ns.closed = true
 	ns.engine.namespaces[ns.index] = nil
+	ns.engine.released[ns.index] = time.Now()
 	ns.release()
 	return nil
 }

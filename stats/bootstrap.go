@@ -16,10 +16,13 @@ type Interval struct {
 	Rounds   int     `json:"rounds"` // how many samples it comes from; 0: nothing is known
 }
 
-// String gives the estimate and its bounds with two decimals.
+// String gives the estimate and its bounds with two decimals; of one round, which bounds nothing, the estimate alone.
 func (i Interval) String() string {
 	if i.Rounds == 0 {
 		return "-"
+	}
+	if i.Rounds == 1 {
+		return fmt.Sprintf("%.2f", i.Estimate)
 	}
 	return fmt.Sprintf("%.2f [%.2f, %.2f]", i.Estimate, i.Low, i.High)
 }

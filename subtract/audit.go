@@ -40,19 +40,40 @@ func (s *Session) countDevicePackets() (deviceCount, error) {
 	return sum, nil
 }
 
-// Audit reads both counts since the session began.
-func (s *Session) Audit() (Audit, error) {
+// reading is both counts at about the same instant. Packets that pass meanwhile are in the devices' count or not:
+// what the programs have seen is between least and most.
+type reading struct {
+	devices     deviceCount
+	least, most uint64
+}
+
+func (s *Session) read() (r reading, err error) {
+	if r.least, err = s.seen(); err != nil {
+		return r, err
+	}
+	if r.devices, err = s.countDevicePackets(); err != nil {
+		return r, err
+	}
+	r.most, err = s.seen()
+	return r, err
+}
+
+func (s *Session) seen() (uint64, error) {
 	counters, err := s.ns.Counters()
-	if err != nil {
-		return Audit{}, err
-	}
-	now, err := s.countDevicePackets()
-	if err != nil {
-		return Audit{}, err
-	}
-	audit := Audit{DevicePackets: uint64(now - s.devices), Seen: counters.DeviceTx}
 	if s.rxCounts {
-		audit.Seen += counters.DeviceRx
+		return counters.DeviceTx + counters.DeviceRx, err
 	}
-	return audit, nil
+	return counters.DeviceTx, err
+}
+
+// Audit compares the counts since the session began. A difference that may come from traffic in the instant of the
+// readings is none.
+func (s *Session) Audit() (Audit, error) {
+	now, err := s.read()
+	if err != nil {
+		return Audit{}, err
+	}
+	devices := uint64(now.devices - s.began.devices)
+	least, most := now.least-min(now.least, s.began.most), now.most-s.began.least
+	return Audit{DevicePackets: devices, Seen: min(max(devices, least), most)}, nil
 }

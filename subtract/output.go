@@ -26,6 +26,10 @@ func newOutput(stdout, stderr io.Writer, terminal bool) (*output, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making a terminal for the tool's output: %w", err)
 		}
+		if err := keepLineBreaks(slave); err != nil {
+			closeFiles([]*os.File{master, slave})
+			return nil, fmt.Errorf("setting up the terminal for the tool's output: %w", err)
+		}
 		o.readers, o.writers, o.to = []*os.File{master}, []*os.File{slave}, []io.Writer{stdout}
 		_ = pty.InheritSize(os.Stdout, slave) // else it has none, which tools know to handle
 		return o, nil
@@ -39,6 +43,17 @@ func newOutput(stdout, stderr io.Writer, terminal bool) (*output, error) {
 		o.readers, o.writers, o.to = append(o.readers, r), append(o.writers, w), append(o.to, to)
 	}
 	return o, nil
+}
+
+// keepLineBreaks switches the terminal's output processing off: the one that all this goes to has its own, and does not
+// want a second carriage return.
+func keepLineBreaks(terminal *os.File) error {
+	state, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	state.Oflag &^= unix.OPOST
+	return unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, state)
 }
 
 func closeFiles(sets ...[]*os.File) {

@@ -35,7 +35,7 @@ type Session struct {
 	ns     *mace.Namespace
 	// Whether the programs see packets arrive at the container's devices, so that their counts can be compared.
 	rxCounts bool
-	devices  deviceCount // as it was at the start
+	began    reading
 
 	mu        sync.Mutex
 	joiner    *mace.Joiner
@@ -86,7 +86,7 @@ func Open(ctx context.Context, options Options, onPassage func(*mace.Passage)) (
 		s.engine.Close()
 		return nil, err
 	}
-	if s.devices, err = s.countDevicePackets(); err != nil {
+	if s.began, err = s.read(); err != nil {
 		s.engine.Close()
 		return nil, err
 	}

@@ -11,13 +11,13 @@ import (
 )
 
 // eachRuntime runs a test with real Docker and with real podman, in a container of each, with a remote machine beyond
-// the host's NIC.
+// the host's NIC. CAP_NET_RAW is Docker's default; podman has none, and busybox needs it.
 func eachRuntime(t *testing.T, test func(t *testing.T, runtime *containertest.Runtime, id, remote string)) {
 	remote := containertest.StartRemote(t)
 	for _, start := range []func(testing.TB) *containertest.Runtime{containertest.StartDocker, containertest.StartPodman} {
 		runtime := start(t)
 		t.Run(runtime.Name, func(t *testing.T) {
-			test(t, runtime, runtime.RunContainer(t, "web"), remote.Addr)
+			test(t, runtime, runtime.RunContainer(t, "web", "--cap-add=NET_RAW"), remote.Addr)
 		})
 	}
 }
@@ -45,6 +45,7 @@ func TestContainerText(t *testing.T) {
 			want  string
 		}{
 			{[]string{"ping", "-q", "-c", "3", "-i", "0.05", remote}, 0, "(by the mean of 3 of 3 replies, none printed, as bare-metal)\n"},
+			{[]string{"fping", "-e", remote}, 1, " is alive ("},
 			{[]string{"busybox", "ping", "-c", "2", remote}, 2, "(2 of 2 replies corrected, as bare-metal)\n"},
 			{[]string{"fping", "-c", "3", "-p", "50", remote}, 3, "(3 of 3 replies corrected, as bare-metal)\n"},
 			{[]string{"traceroute", "-n", "-w", "2", remote}, 0, " ms  added ? ? ? (unfinished)\n 2  " + remote + "  "},
@@ -76,7 +77,7 @@ func TestContainerJSON(t *testing.T) {
 				t.Errorf("NICs %v, want nic0", summary.NICs)
 			}
 		}
-		// Unprivileged: podman gives no CAP_NET_RAW, so ping uses a datagram socket there, and here on purpose.
+		// Without it ping uses a datagram socket, whose identifiers are the kernel's.
 		argv := []string{"run", "--container", "dgram", "-o", "json", "--", "ping", "-c", "5", "-i", "0.02", remote}
 		runtime.RunContainer(t, "dgram", "--cap-drop=ALL", "--user=65534", "--sysctl=net.ipv4.ping_group_range=0 65535")
 		stdout, stderr := tare(t, 0, argv...)
@@ -198,7 +199,8 @@ func TestContainerWatchAndDoctor(t *testing.T) {
 		ping := startUntil(t, "icmp_seq", "run", "--container", "web", "--", "ping", "-i", "0.05", remote)
 		stdout, stderr := tare(t, 0, "watch", "--container", "web", "--count", "4", "-o", "json")
 		for _, line := range scanJSON(t, stdout) {
-			if line["container"] != "web" || line["proto"] != "icmp" || line["status"] != "matched" {
+			// Beside ping's there may be multicast of the bridge, which comes from no NIC.
+			if line["container"] != "web" || line["proto"] == "icmp" && line["status"] != "matched" {
 				t.Errorf("record %v", line)
 			}
 		}

@@ -61,7 +61,7 @@ func interruptOnTerminal(t *testing.T, args []string) {
 		}
 		if strings.Contains(line, "corrected=") {
 			replies++
-			if !strings.HasSuffix(line, " ms\r\n") {
+			if !strings.HasSuffix(strings.ReplaceAll(line, "\r\r", "\r"), " ms\r\n") { // a container has a terminal, too
 				t.Errorf("the annotation is not at the line's end: %q", line)
 			}
 		}

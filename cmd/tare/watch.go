@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,7 @@ func runWatch(ctx context.Context, options watchOptions, stdout, stderr io.Write
 	if n := options.ringBytes; n < os.Getpagesize() || n&(n-1) != 0 || n > 1<<30 {
 		return usageError("--ring %d: it is a power of two from %d to %d", n, os.Getpagesize(), 1<<30)
 	}
-	path, _, err := options.eventPath()
+	path, as, err := options.eventPath()
 	if err != nil {
 		return err
 	}
@@ -71,11 +72,6 @@ func runWatch(ctx context.Context, options watchOptions, stdout, stderr io.Write
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if options.duration > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, options.duration)
-		defer stop()
-	}
 	session, err := subtract.Open(ctx, subtract.Options{Target: target, Path: path, NICs: options.nics, RingBytes: options.ringBytes, Aggregates: true},
 		func(p *mace.Passage) {
 			if options.count > 0 && writer.Count() >= options.count {
@@ -92,6 +88,10 @@ func runWatch(ctx context.Context, options watchOptions, stdout, stderr io.Write
 		return withRemedy(err)
 	}
 	defer session.Close()
+	fmt.Fprintf(stderr, "watching %s, between it and %s, path %s; ^C ends it\n", target, strings.Join(session.NICNames(), ", "), as)
+	if options.duration > 0 { // from now: that attaching takes its time is no reason to see less
+		defer time.AfterFunc(options.duration, func() { cancel(nil) }).Stop()
+	}
 	ended := wait(ctx, session, target, stderr)
 	if err := session.Finish(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func runWatch(ctx context.Context, options watchOptions, stdout, stderr io.Write
 	if err := session.WriteAccount(stderr); err != nil && ended == nil {
 		return err
 	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return ended

@@ -162,6 +162,18 @@ func enterHost(dir string) (*host, error) {
 			return nil, fmt.Errorf("mounting a private %s: %w", path, err)
 		}
 	}
+	// A shared mount of its own, as 'ip netns add' makes it. Else podman does so later, over the names that are there:
+	// each is then mounted twice and cannot be removed.
+	const names = "/run/netns"
+	if err := os.Mkdir(names, 0o755); err != nil {
+		return nil, err
+	}
+	if err := unix.Mount(names, names, "", unix.MS_BIND, ""); err != nil {
+		return nil, fmt.Errorf("making %s a mount: %w", names, err)
+	}
+	if err := unix.Mount("", names, "", unix.MS_SHARED, ""); err != nil {
+		return nil, fmt.Errorf("sharing %s: %w", names, err)
+	}
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
 		return nil, fmt.Errorf("finding the private host's loopback: %w", err)

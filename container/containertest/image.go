@@ -69,9 +69,11 @@ func writeImage(to io.Writer) error {
 		}
 	}
 	for name, content := range map[string]string{
-		"etc/passwd":  "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
-		"etc/group":   "root:x:0:\nnogroup:x:65534:\n",
-		"etc/not-run": "a file without the right to run it\n",
+		"etc/passwd": "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
+		// fping asks for its protocol by name, and ends without a word where there is no answer.
+		"etc/protocols": "icmp 1 ICMP\nipv6-icmp 58 IPv6-ICMP\n",
+		"etc/group":     "root:x:0:\nnogroup:x:65534:\n",
+		"etc/not-run":   "a file without the right to run it\n",
 	} {
 		if err := writeFile(archive, name, 0o644, []byte(content)); err != nil {
 			return err

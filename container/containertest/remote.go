@@ -5,6 +5,7 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -68,7 +69,20 @@ func (r Remote) start() error {
 	if err != nil {
 		return err
 	}
-	return here.RouteAdd(&netlink.Route{LinkIndex: nic.Attrs().Index, Gw: net.ParseIP(r.Addr)})
+	if err := here.RouteAdd(&netlink.Route{LinkIndex: nic.Attrs().Index, Gw: net.ParseIP(r.Addr)}); err != nil {
+		return fmt.Errorf("adding the default route: %w", err)
+	}
+	// The kernel tells of a carrier up to a second after it is there, and until then it is a NIC without a cable.
+	for range 500 {
+		if nic, err = here.LinkByName(r.NIC); err != nil {
+			return err
+		}
+		if nic.Attrs().OperState == netlink.OperUp {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("%s stays %s", r.NIC, nic.Attrs().OperState)
 }
 
 // newNamespace makes a named network namespace without leaving the present one.

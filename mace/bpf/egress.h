@@ -22,7 +22,8 @@ static __always_inline bool is_gso(const struct sk_buff *skb)
 	return size;
 }
 
-static __always_inline void egress_start(const struct sk_buff *skb, u32 ns, struct tare_counters *c)
+static __always_inline void egress_start(const struct sk_buff *skb, const struct net_device *dev, u32 ns,
+					 struct tare_counters *c)
 {
 	u64 now_ns = bpf_ktime_get_ns(), key;
 	const void *l3 = skb->head + skb->network_header;
@@ -42,14 +43,19 @@ static __always_inline void egress_start(const struct sk_buff *skb, u32 ns, stru
 	s = slot_claim(&egress_slots, key, now_ns, max_age_ns, &c->egress_overwritten);
 	if (!s)
 		return;
-	/* Stacked devices in the container: the innermost one, seen first, is where the way begins. */
-	if (s->slot.key == key && slot_is(&s->slot, &id) && now_ns - s->slot.time_ns < max_age_ns && s->slot.ns == ns)
+	/*
+	 * Stacked devices in the container: the innermost one, seen first, is where the way begins. On the same device
+	 * it is another packet: one that is repeated after a loss is like the lost one, and may get the same skb.
+	 */
+	if (s->slot.key == key && s->ifindex != (u32)dev->ifindex && slot_is(&s->slot, &id) &&
+	    now_ns - s->slot.time_ns < max_age_ns && s->slot.ns == ns)
 		return;
 	s->slot.key = 0;
 	s->slot.ns = ns;
 	s->slot.len = skb->len - ((u64)l3 - (u64)skb->data); /* without the Ethernet header */
 	s->slot.flags = 0;
 	s->pid = 0;
+	s->ifindex = dev->ifindex;
 	s->syscall_ns = 0;
 	c->egress_started++;
 	if (is_gso(skb)) {

@@ -46,6 +46,12 @@ static __always_inline void delivery_start(const struct sk_buff *skb, u32 ns, co
 	d->slot.len = skb->len;
 	d->slot.flags = 0;
 	d->way = *w;
+	d->told = 0;
+	if (nic_delivers) {
+		d->len = skb->len;
+		d->header_len = h->len;
+		__builtin_memcpy(d->header, h->bytes, TARE_HEADER_BYTES);
+	}
 	d->udp_port = 0;
 	if (h->protocol == TARE_PROTO_UDP) {
 		u32 port_and_length = udp_port_and_length(h);
@@ -114,15 +120,17 @@ static __always_inline u64 ingress_latency(const struct way *w, u32 flags, u64 e
 		/* Without a stamp at the NIC it would have been taken in the IP layer, just behind this event. */
 		if (ingress_stamp_pair && w->outer_stamp_ns)
 			outer_ns = monotonic(w->outer_stamp_ns);
+		if (inner_ns - outer_ns > max_age_ns)
+			return 0;
 	} else if (ingress_inner_event == TARE_NETIF_RX || ingress_inner_event == TARE_NETIF_RECEIVE_SKB) {
 		inner_ns = w->inner_ns;
 	}
-	return inner_ns >= outer_ns && inner_ns - outer_ns <= max_age_ns ? inner_ns - outer_ns : 0;
+	return inner_ns >= outer_ns ? inner_ns - outer_ns : 0;
 }
 
 /* An arrival's record but for the time; NULL if there is no room. */
-static __always_inline struct tare_record *ingress_record(u32 ns, struct tare_counters *c, const struct sk_buff *skb,
-							  const struct header *h, const struct way *w, u8 status)
+static __always_inline struct tare_record *ingress_record(u32 ns, struct tare_counters *c, u32 len, const u8 *header,
+							  u32 header_len, const struct way *w, u8 status)
 {
 	struct tare_record *r = record_reserve(ns, c, sizeof(*r));
 
@@ -132,13 +140,13 @@ static __always_inline struct tare_record *ingress_record(u32 ns, struct tare_co
 	r->status = status;
 	r->flags = 0;
 	r->pid = 0;
-	r->len = skb->len;
-	r->header_len = h->len;
+	r->len = len;
+	r->header_len = header_len;
 	r->outer_ns = w->outer_ns;
 	r->syscall_ns = 0;
 	r->inner_stamp_ns = w->inner_stamp_ns;
 	r->outer_stamp_ns = w->outer_stamp_ns;
-	__builtin_memcpy(r->header, h->bytes, TARE_HEADER_BYTES);
+	__builtin_memcpy(r->header, header, TARE_HEADER_BYTES);
 	return r;
 }
 
@@ -182,7 +190,7 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 		header_read(&h, skb, skb->data);
 	header_complete(&h, skb, skb->data);
 	w.inner_stamp_ns = receive_stamp(skb);
-	r = ingress_record(ns, c, skb, &h, &w, status);
+	r = ingress_record(ns, c, skb->len, h.bytes, h.len, &w, status);
 	w.inner_ns = bpf_ktime_get_ns();
 	w.token = token(w.inner_ns);
 	if (s && w.inner_ns - w.outer_ns > max_age_ns) {
@@ -247,30 +255,32 @@ static __always_inline void delivery_finish(u32 ns, const struct way *w, u32 fla
 }
 
 /* With nic_delivers the arrival is told only now. */
-static __always_inline void delivery_announce(const struct sk_buff *skb, u32 ns, const struct header *h,
-					      const struct way *w)
+static __always_inline void delivery_announce(u32 ns, struct tare_counters *c, const struct delivery_slot *d)
 {
-	struct tare_counters *c = counters_of(ns);
-	struct tare_record *r;
+	struct tare_record *r = ingress_record(ns, c, d->len, d->header, d->header_len, &d->way, TARE_MATCHED);
 
-	if (!c)
-		return;
 	c->device_rx++;
 	c->ingress_matched++;
-	r = ingress_record(ns, c, skb, h, w, TARE_MATCHED);
 	if (!r)
 		return;
-	r->inner_ns = w->inner_ns;
-	r->token = w->token;
+	r->inner_ns = d->way.inner_ns;
+	r->token = d->way.token;
 	record_submit(r);
 }
 
 /* Tells that the current thread reads a packet: now, or when its call returns. */
 static __always_inline void delivery_tell(u32 ns, struct delivery_slot *d, u32 flags)
 {
-	struct tare_counters *c;
+	struct tare_counters *c = counters_of(ns);
 	struct thread *t;
 
+	if (d->told || !c)
+		return;
+	d->told = 1;
+	if (d->slot.ns == NOT_ACTIVE) {
+		d->slot.ns = ns;
+		delivery_announce(ns, c, d);
+	}
 	if (delivery_event == TARE_SKB_COPY) {
 		delivery_finish(ns, &d->way, flags, 0);
 		return;
@@ -281,9 +291,7 @@ static __always_inline void delivery_tell(u32 ns, struct delivery_slot *d, u32 f
 		return;
 	}
 	if (t->received_count >= PENDING) {
-		c = counters_of(ns);
-		if (c)
-			c->pending_overflow++;
+		c->pending_overflow++;
 		return;
 	}
 	t->received[t->received_count & (PENDING - 1)] = (struct received){ d->way, flags | TARE_F_SYSCALL, ns };
@@ -310,8 +318,6 @@ static __always_inline void delivery_read(const struct sk_buff *skb, bool consum
 	d = slot_find(&delivery_slots, key);
 	if (!d || (d->slot.ns != ns && d->slot.ns != NOT_ACTIVE))
 		return;
-	if (consumed && d->slot.flags)
-		return; /* it was copied before */
 	c = counters_of(ns);
 	if (!c)
 		return;
@@ -330,11 +336,6 @@ static __always_inline void delivery_read(const struct sk_buff *skb, bool consum
 		sk = socket_of_syscall(); /* UDP: its queued packets belong to no socket */
 	if (consumed && !in_receiving_call(sk))
 		return; /* the kernel throws it away, on top of whatever thread is current */
-	if (d->slot.ns == NOT_ACTIVE) {
-		d->slot.ns = ns;
-		delivery_announce(skb, ns, &h, &d->way);
-	}
-	d->slot.flags = 1;
 	/* This is what the program is given; at the device a segment with a time to send had no stamp yet. */
 	d->way.inner_stamp_ns = receive_stamp(skb);
 	if (sk && takes_kernel_stamp(sk))

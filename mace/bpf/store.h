@@ -15,7 +15,7 @@
 
 /* --- packets under way ---------------------------------------------------------------------------------------- */
 
-#define SLOTS_LOG2 16
+#define SLOTS_LOG2 15
 #define SLOTS	   (1 << SLOTS_LOG2)
 
 /*
@@ -59,6 +59,8 @@ struct egress_slot {
 	struct slot slot;
 	u64 syscall_ns;
 	u32 pid;
+	u32 ifindex; /* where it was seen first */
+	u32 reserved;
 	u32 header_len;
 	u8 header[TARE_HEADER_BYTES];
 };
@@ -82,7 +84,10 @@ struct delivery_slot {
 	struct way way;
 	u16 udp_port; /* whom it is for, and how much of it there is; 0: not UDP */
 	u16 udp_bytes;
-	u32 reserved;
+	u32 told; /* a program has read it: the first reading counts */
+	u32 len;
+	u32 header_len;
+	u8 header[TARE_HEADER_BYTES]; /* with nic_delivers */
 };
 
 struct {

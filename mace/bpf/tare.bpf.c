@@ -54,7 +54,7 @@ static __always_inline void on_transmit(const struct sk_buff *skb, const struct 
 
 			if (c) {
 				c->device_tx++;
-				egress_start(skb, ns, c);
+				egress_start(skb, dev, ns, c);
 			}
 		}
 	}

@@ -93,8 +93,8 @@ static __always_inline void udp_read(const struct sock *sk, int bytes, int flags
 	key = *head;
 	*head = 0;
 	d = key ? slot_find(&delivery_slots, key) : NULL;
-	if (!d || d->slot.ns != ns || d->udp_port != sk->__sk_common.skc_num || bytes > d->udp_bytes ||
-	    d->slot.seal != slot_seal(&d->slot, key))
+	if (!d || (d->slot.ns != ns && d->slot.ns != NOT_ACTIVE) || d->udp_port != sk->__sk_common.skc_num ||
+	    bytes > d->udp_bytes || d->slot.seal != slot_seal(&d->slot, key))
 		return;
 	delivery_tell(ns, d, takes_kernel_stamp(sk) ? TARE_F_KERNEL_STAMP : 0);
 }

@@ -28,7 +28,7 @@ func main() {
 	}
 	v, _ := filepath.Glob(*k + "/boot/vmlinuz*")
 	m := machine{v[0], dir + "/initramfs", consoleIn(dir), *app}
-	ctx, c := context.WithTimeout(context.Background(), 9*time.Minute)
+	ctx, c := context.WithTimeout(context.Background(), 25*time.Minute)
 	defer c()
 	start := time.Now()
 	err = m.run(ctx, func(l line.Line) { fmt.Printf("%6.1f %-5t %6.1fs %s\n%s", time.Since(start).Seconds(), l.OK, l.Took, l.Check, l.Detail) })
