@@ -106,7 +106,12 @@ func (t Target) Alive() bool {
 		return err == nil
 	}
 	stat, err := readStat(t.PID)
-	return err == nil && stat.started == t.started && !stat.dead()
+	if err != nil || stat.started != t.started || stat.dead() {
+		return false
+	}
+	// A process that is about to end has left its namespaces already.
+	_, err = os.Readlink(t.NetNSPath)
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 // Watch returns a channel that is closed when the target's process ends, or ctx does. A target without a process

@@ -3,7 +3,6 @@ package eval
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -147,24 +146,25 @@ func sampleText(s Sample) string {
 
 func (p *Perturbation) write(t *text) {
 	t.section("Perturbation: what watching adds to a container's flood ping, %d rounds of %d packets; RTT %s", p.BaseRTTUs.Rounds, p.PacketsPerRun, p.BaseRTTUs)
-	rows := [][]string{{"", "adds to the mean", "adds to the median", "... over inert programs", "share of ftrace's", "programs, gross", "of which"}}
+	rows := [][]string{{"", "adds to the mean", "adds to the median", "... over inert programs", "share of ftrace's"}}
 	for _, arm := range p.Arms {
-		row := []string{arm.Arm, arm.CostUs.String(), arm.MedianCostUs.String(), arm.OverInertUs.String(), "", "", ""}
+		row := []string{arm.Arm, arm.CostUs.String(), arm.MedianCostUs.String(), arm.OverInertUs.String(), ""}
 		if arm.RatioToFtrace != nil {
 			row[4] = arm.RatioToFtrace.String()
-		}
-		if i := slices.IndexFunc(p.Costs, func(c ArmCost) bool { return c.Arm == arm.Arm }); i >= 0 {
-			row[5] = fmt.Sprintf("%.0f ns", p.Costs[i].NSPerPacket)
-			var parts []string
-			for _, program := range p.Costs[i].Programs {
-				parts = append(parts, fmt.Sprintf("%s %.0f ns x %.1f", program.Tracepoint, program.NSPerEvent, program.EventsPerRTT))
-			}
-			row[6] = strings.Join(parts, ", ")
 		}
 		rows = append(rows, row)
 	}
 	t.table(rows)
-	t.line("  gross: per round trip, by the kernel's statistics, whose own clock readings are in it")
+	t.section("Time in programs per round trip, by the kernel's statistics, whose own clock readings are in it")
+	rows = nil
+	for _, cost := range p.Costs {
+		var parts []string
+		for _, program := range cost.Programs {
+			parts = append(parts, fmt.Sprintf("%s %.0f x %.1f", program.Tracepoint, program.NSPerEvent, program.EventsPerRTT))
+		}
+		rows = append(rows, []string{cost.Arm, fmt.Sprintf("%.0f ns", cost.NSPerPacket), strings.Join(parts, ", ")})
+	}
+	t.table(rows)
 }
 
 func (l *Lifecycle) write(t *text) {

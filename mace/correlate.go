@@ -92,6 +92,7 @@ func (c *Correlator) sent(p *Passage) {
 			return
 		}
 		r.seq = p.Seq
+		c.take(p.Flow, p.Seq) // lost, if the numbers have come round: nothing may answer it any more
 	case protoUDP:
 	case protoTCP:
 		length := uint32(p.PayloadLen)

@@ -16,7 +16,11 @@ func TestNetworks(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", network, mtu), func(t *testing.T) {
 				l := up(t, lab.Options{Network: network, MTU: mtu})
 				server := echo(t, l, lab.Remote)
-				for _, path := range []string{"bare-metal", "max-dev", "syscalls"} {
+				paths := []string{"bare-metal", "max-dev", "syscalls"}
+				if mtu > 1500 {
+					paths = paths[:1] // a large packet is one packet to all of them
+				}
+				for _, path := range paths {
 					engine := open(t, l, path)
 					for _, p := range protocols {
 						t.Run(path+"/"+p.name, func(t *testing.T) {

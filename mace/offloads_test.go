@@ -31,6 +31,7 @@ func TestOffloads(t *testing.T) {
 					for _, path := range []string{"bare-metal", "inner-dev"} {
 						t.Run(path, func(t *testing.T) {
 							w := activate(t, open(t, l, path, roomy), l, "c1")
+							w.unseen = 5 // delayed acknowledgements
 							if gro {
 								w.inexactRx = "with GRO, what a device counts is not what it hands on"
 							}
@@ -47,7 +48,7 @@ func TestOffloads(t *testing.T) {
 							if !segmented && split > 0 {
 								t.Errorf("nobody segments, and %d GSO packets are not found at the NIC", split)
 							}
-							if w.unfinished() != split+w.neighbourly {
+							if want := split + w.neighbourly; w.unfinished() > want || w.unfinished()+w.unseen < want {
 								t.Errorf("%d packets are not found at the NIC, %d were segmented, %d were for neighbours: %+v", w.unfinished(), split, w.neighbourly, c)
 							}
 							tally := w.tally(mace.Ingress, func(p *mace.Passage) bool { return p.Src == l.RemoteAddr4() })

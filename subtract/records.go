@@ -38,6 +38,7 @@ type RecordWriter struct {
 	container string
 	cookie    uint64
 	path      string
+	header    func() error // of a table; nil once written
 	count     int
 }
 
@@ -53,7 +54,8 @@ func NewRecordWriter(format string, out io.Writer, target container.Target, path
 		w.write = func(line recordLine) error { return encoder.Encode(line) }
 	case "csv":
 		table := csv.NewWriter(w.out)
-		w.write = func(line recordLine) error { return writeCSV(table, line, w.count == 1) }
+		w.header = func() error { return writeRow(table, recordHeader) }
+		w.write = func(line recordLine) error { return writeRow(table, line.row()) }
 	default:
 		return nil, fmt.Errorf("-o %s: it is text, json or csv", format)
 	}
@@ -85,6 +87,9 @@ func (w *RecordWriter) Write(p *mace.Passage) error {
 		line.LatencyNS = &latency
 	}
 	w.count++
+	if err := w.writeHeader(); err != nil {
+		return err
+	}
 	if err := w.write(line); err != nil {
 		return err
 	}
@@ -100,8 +105,22 @@ func joinHostPort(host string, port uint16) string {
 	return host + ":" + strconv.Itoa(int(port))
 }
 
-// Close writes what is left.
-func (w *RecordWriter) Close() error { return w.out.Flush() }
+// Close writes what is left: of a table without records its header.
+func (w *RecordWriter) Close() error {
+	if err := w.writeHeader(); err != nil {
+		return err
+	}
+	return w.out.Flush()
+}
+
+func (w *RecordWriter) writeHeader() error {
+	header := w.header
+	w.header = nil
+	if header == nil {
+		return nil
+	}
+	return header()
+}
 
 func (w *RecordWriter) text(line recordLine) error {
 	latency := line.Status
@@ -120,19 +139,24 @@ func (w *RecordWriter) text(line recordLine) error {
 	return err
 }
 
-func writeCSV(table *csv.Writer, line recordLine, first bool) error {
-	if first {
-		table.Write([]string{"time", "netns", "container", "direction", "path", "proto", "src", "dst", "id", "seq", "len", "pid", "status", "latency_ns"})
-	}
+var recordHeader = []string{
+	"time", "netns", "container", "direction", "path", "proto", "src", "dst", "id", "seq", "len", "pid", "status", "latency_ns",
+}
+
+func (line recordLine) row() []string {
 	latency := ""
 	if line.LatencyNS != nil {
 		latency = strconv.FormatInt(*line.LatencyNS, 10)
 	}
-	table.Write([]string{
+	return []string{
 		line.Time.Format(time.RFC3339Nano), strconv.FormatUint(line.NetNS, 10), line.Container, line.Direction, line.Path,
 		line.Proto, line.Src, line.Dst, strconv.Itoa(int(line.ID)), strconv.FormatUint(uint64(line.Seq), 10),
 		strconv.FormatUint(uint64(line.Len), 10), strconv.FormatUint(uint64(line.PID), 10), line.Status, latency,
-	})
+	}
+}
+
+func writeRow(table *csv.Writer, row []string) error {
+	table.Write(row)
 	table.Flush()
 	return table.Error()
 }

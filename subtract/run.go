@@ -61,6 +61,7 @@ type run struct {
 	report     reporter
 	tool       *container.Run
 	killed     bool // by a signal, as its exit code has it
+	goneTold   bool
 }
 
 // signalCodes is what shells, Docker and podman add to a signal's number.
@@ -79,6 +80,9 @@ func (r *run) do(ctx context.Context) error {
 	r.report = newReporter(r)
 	err := r.runTool(ctx)
 	r.killed = container.ExitCode(err) > signalCodes
+	if !r.options.Target.Alive() { // the tool's end may have come first
+		r.tellGone()
+	}
 	if errors.As(err, new(notStarted)) {
 		r.note("%v", err)
 		return ToolError{container.ExitCode(err)}
@@ -194,7 +198,7 @@ func (r *run) follow(ctx context.Context) (stop func()) {
 				}
 			case <-gone:
 				if ctx.Err() == nil {
-					r.note("%s has stopped; what follows is about what was measured until then", r.options.Target)
+					r.tellGone()
 				}
 				gone = nil
 			case <-tick.C:
@@ -209,6 +213,14 @@ func (r *run) follow(ctx context.Context) (stop func()) {
 		signal.Stop(signals)
 		cancel()
 		<-done
+	}
+}
+
+// tellGone says once that the target is gone.
+func (r *run) tellGone() {
+	if !r.goneTold {
+		r.goneTold = true
+		r.note("%s has stopped; what follows is about what was measured until then", r.options.Target)
 	}
 }
 

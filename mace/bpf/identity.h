@@ -180,16 +180,6 @@ static __always_inline void header_read(struct header *h, const struct sk_buff *
 		h->len = 0;
 }
 
-/* Reads what a record needs beyond that: an ICMPv6 error quotes more than fits. */
-static __always_inline void header_complete(struct header *h, const struct sk_buff *skb, const void *l3)
-{
-	const void *end = skb->data + (skb->len - skb->data_len);
-
-	if (h->len == IDENTITY_BYTES && !h->extended && h->protocol == TARE_PROTO_ICMPV6 && h->bytes[40] < 128)
-		h->len += header_copy(h->bytes + IDENTITY_BYTES, TARE_HEADER_BYTES - IDENTITY_BYTES,
-				      l3 + IDENTITY_BYTES, end);
-}
-
 /* at is a constant in each call of these two, so that every access has a fixed offset. */
 static __always_inline void identify_payload(struct identity *id, const struct header *h, u32 at, u8 payload_bytes)
 {
@@ -202,6 +192,33 @@ static __always_inline void identify_payload(struct identity *id, const struct h
 		id->payload = mix(load64(h->bytes + at), 8) | 1;
 		id->payload_bytes = 8;
 	}
+}
+
+/* ICMP: unreachable, quench, redirect, time exceeded, parameter problem. ICMPv6: below 128. */
+static __always_inline bool is_icmp_error(const struct header *h, u32 at)
+{
+	u8 type = h->bytes[at];
+
+	if (at == 40)
+		return h->protocol == TARE_PROTO_ICMPV6 && type < 128;
+	return h->protocol == TARE_PROTO_ICMP && (type == 3 || type == 4 || type == 5 || type == 11 || type == 12);
+}
+
+/*
+ * IPv6 has no packet id: errors about the probes of one traceroute differ in nothing but the port or sequence number
+ * that they quote. The quoted destination and its port are those that the container has sent to.
+ */
+static __always_inline void identify_quoted(struct identity *id, const struct header *h)
+{
+	const u8 *quoted = h->bytes + 48;
+
+	if (h->len < TARE_HEADER_BYTES)
+		return;
+	id->fixed = mix(mix(id->fixed, load64(quoted + 24)), load64(quoted + 32));
+	if (quoted[6] == TARE_PROTO_ICMPV6)
+		id->fixed = mix(id->fixed, load16(quoted + 46));
+	else
+		id->fixed = mix(id->fixed, load16(quoted + 42));
 }
 
 static __always_inline void identify_transport(struct identity *id, const struct header *h, u32 at, u8 payload_bytes)
@@ -221,10 +238,13 @@ static __always_inline void identify_transport(struct identity *id, const struct
 	case TARE_PROTO_ICMP:
 	case TARE_PROTO_ICMPV6:
 		id->fixed = mix(id->fixed, load16(transport)); /* type and code */
-		if (transport[0] == 8 || transport[0] == 0 || transport[0] == 128 || transport[0] == 129)
+		if (is_icmp_error(h, at)) {
+			payload_bytes = 8; /* beyond these, NAT rewrites the packet that it quotes */
+			if (at == 40)
+				identify_quoted(id, h);
+		} else if (transport[0] == 8 || transport[0] == 0 || transport[0] == 128 || transport[0] == 129) {
 			id->fixed = mix(id->fixed, load16(transport + 6)); /* sequence number; the id is NAT's */
-		else if (payload_bytes > 8)
-			payload_bytes = 8; /* an error: beyond these, NAT rewrites the packet that it quotes */
+		}
 		break;
 	case TARE_PROTO_FRAGMENT:
 		id->fixed |= 1;
@@ -244,9 +264,17 @@ static __always_inline void identify(struct identity *id, const struct header *h
 	if (h->transport == 20) {
 		/* id, fragment offset and protocol: the words around them hold length, flags, TTL and checksum */
 		id->fixed = mix(load32(h->bytes + 4) & bpf_htonl(0xffff1fff), h->protocol);
+		/* Multicast on the link: NAT leaves its addresses alone, and little else tells one report from another. */
+		if ((load32(h->bytes + 16) & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000))
+			id->fixed = mix(id->fixed, load64(h->bytes + 12));
 		identify_transport(id, h, 20, payload_bytes);
 	} else {
 		id->fixed = mix(load32(h->bytes) & bpf_htonl(0x000fffff), h->protocol); /* flow label */
+		/* Multicast and link-local addresses: as above. Packets to neighbours have no flow label, either. */
+		if (h->bytes[24] == 0xff || (h->bytes[24] == 0xfe && (h->bytes[25] & 0xc0) == 0x80))
+			id->fixed = mix(mix(mix(mix(id->fixed, load64(h->bytes + 8)), load64(h->bytes + 16)),
+					    load64(h->bytes + 24)),
+					load64(h->bytes + 32));
 		identify_transport(id, h, 40, payload_bytes);
 	}
 }
@@ -266,6 +294,16 @@ static __always_inline bool is_vxlan(const struct header *h)
 	return h->protocol == TARE_PROTO_UDP && (u16)udp_port_and_length(h) == bpf_htons(vxlan_port);
 }
 
+/* An ICMPv6 error quotes more than fits IDENTITY_BYTES. */
+static __always_inline void header_complete(struct header *h, const struct sk_buff *skb, const void *l3)
+{
+	const void *end = skb->data + (skb->len - skb->data_len);
+
+	if (h->len == IDENTITY_BYTES && !h->extended && h->protocol == TARE_PROTO_ICMPV6 && h->bytes[40] < 128)
+		h->len += header_copy(h->bytes + IDENTITY_BYTES, TARE_HEADER_BYTES - IDENTITY_BYTES,
+				      l3 + IDENTITY_BYTES, end);
+}
+
 /*
  * Reads the headers of the innermost packet: the one that a container has sent or will get, also where it is seen
  * inside a VXLAN tunnel. len is 0 if there is none.
@@ -274,8 +312,11 @@ static __always_inline void packet_read(struct header *h, const struct sk_buff *
 {
 	header_read(h, skb, l3);
 	h->wrapped = h->len && is_vxlan(h);
-	if (h->wrapped)
-		header_read(h, skb, l3 + h->transport + TARE_VXLAN_OVERHEAD);
+	if (h->wrapped) {
+		l3 += h->transport + TARE_VXLAN_OVERHEAD;
+		header_read(h, skb, l3);
+	}
+	header_complete(h, skb, l3);
 }
 
 #endif

@@ -188,7 +188,6 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 	/* The container has a tunnel of its own: then it is the outer packet that it gets. */
 	if (h.wrapped)
 		header_read(&h, skb, skb->data);
-	header_complete(&h, skb, skb->data);
 	w.inner_stamp_ns = receive_stamp(skb);
 	r = ingress_record(ns, c, skb->len, h.bytes, h.len, &w, status);
 	w.inner_ns = bpf_ktime_get_ns();
