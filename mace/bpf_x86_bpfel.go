@@ -86,7 +86,9 @@ type bpfIngressSlot struct {
 		Ns           uint8
 		Flags        uint16
 	}
-	StampNs uint64
+	StampNs   uint64
+	LastEvent uint32
+	Reserved  uint32
 }
 
 type bpfTareAggregate struct {

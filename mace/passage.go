@@ -15,8 +15,7 @@ type Passage struct {
 	GSO         bool
 	KernelStamp bool // ended at skb->tstamp, because the socket that got it takes its time there
 	Delivered   bool // a program has read it
-	// The path's ends, in ns of CLOCK_MONOTONIC. Both are 0 unless Status is Matched; an unmatched ingress passage
-	// still has the inner one.
+	// The path's ends, in ns of CLOCK_MONOTONIC. Unless Status is Matched they are only what was seen: 0 or a guess.
 	InnerNS, OuterNS int64
 }
 

@@ -81,9 +81,11 @@ static __always_inline void ingress_start(const struct sk_buff *skb, u32 event)
 	/*
 	 * With several start events the first one's time counts. A later one completes what was missing then: the
 	 * identity (napi_gro_frags: headers are not in the linear part yet) and the stamp, and shows if GRO has merged.
+	 * The events come in the order of their values: one that is not later belongs to another packet, such as the
+	 * repetition of a lost one.
 	 */
-	if (ingress_start_events != event && s->slot.key == key && now_ns - s->slot.time_ns < max_age_ns &&
-	    (!s->slot.fixed || slot_is(&s->slot, &id))) {
+	if (ingress_start_events != event && s->slot.key == key && s->last_event < event &&
+	    now_ns - s->slot.time_ns < max_age_ns && (!s->slot.fixed || slot_is(&s->slot, &id))) {
 		now_ns = s->slot.time_ns;
 		s->slot.flags = s->slot.len != h.length;
 	} else {
@@ -94,6 +96,7 @@ static __always_inline void ingress_start(const struct sk_buff *skb, u32 event)
 	s->slot.key = 0;
 	s->slot.len = h.length;
 	s->stamp_ns = receive_stamp(skb);
+	s->last_event = event;
 	slot_fill(&s->slot, key, &id, now_ns);
 	if (nic_delivers && event == TARE_NETIF_RECEIVE_SKB && h.len) {
 		struct way w = {

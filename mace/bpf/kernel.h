@@ -100,6 +100,7 @@ struct sock_common {
 	unsigned long skc_flags;
 	possible_net_t skc_net;
 	u16 skc_num; /* the local port */
+	volatile unsigned char skc_state;
 };
 
 struct sk_buff_head {

@@ -68,6 +68,8 @@ struct egress_slot {
 struct ingress_slot {
 	struct slot slot;
 	u64 stamp_ns;
+	u32 last_event;
+	u32 reserved;
 };
 
 /* What is known of a received packet's way when it reaches a program. */

@@ -36,6 +36,9 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
+#define TCP_TIME_WAIT	 6
+#define TCP_NEW_SYN_RECV 12
+
 static __always_inline u32 container_of_task(const struct task_struct *task)
 {
 	return namespace_index(task->nsproxy->net_ns->net_cookie);
@@ -56,7 +59,10 @@ static __always_inline bool sent_by_program(const struct sk_buff *skb)
 {
 	const struct sock *sk = skb->sk;
 
-	if (!sk || !sk->sk_socket || !sk->sk_socket->file)
+	/* A request or a connection that waits for its end is no full socket: what is read below is not in it. */
+	if (!sk || sk->__sk_common.skc_state == TCP_NEW_SYN_RECV || sk->__sk_common.skc_state == TCP_TIME_WAIT)
+		return false;
+	if (!sk->sk_socket || !sk->sk_socket->file)
 		return false;
 	return sk->sk_protocol != TARE_PROTO_TCP || sk->sk_lock.owned;
 }

@@ -75,7 +75,7 @@ static __always_inline void udp_read(const struct sock *sk, int bytes, int flags
 	u32 ns, left;
 	struct delivery_slot *d;
 	struct udp_queue *q;
-	u64 key, *head;
+	u64 key, newest, *head;
 
 	if (bytes < 0 || (flags & MSG_PEEK) || sk->sk_protocol != TARE_PROTO_UDP)
 		return;
@@ -89,9 +89,18 @@ static __always_inline void udp_read(const struct sock *sk, int bytes, int flags
 	left = BPF_CORE_READ(sk, sk_receive_queue.qlen) + BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
 	if (left >= QUEUED || q->queued <= left)
 		return;
-	head = &q->heads[(q->queued - left - 1) & (QUEUED - 1)];
+	newest = q->queued - left - 1;
+	head = &q->heads[newest & (QUEUED - 1)];
 	key = *head;
 	*head = 0;
+	/* One before it was not told, so this may be that one: two threads read at once. Then neither is told. */
+	if (newest) {
+		head = &q->heads[(newest - 1) & (QUEUED - 1)];
+		if (*head) {
+			*head = 0;
+			return;
+		}
+	}
 	d = key ? slot_find(&delivery_slots, key) : NULL;
 	if (!d || (d->slot.ns != ns && d->slot.ns != NOT_ACTIVE) || d->udp_port != sk->__sk_common.skc_num ||
 	    bytes > d->udp_bytes || d->slot.seal != slot_seal(&d->slot, key))
