@@ -19,7 +19,7 @@ endif
 .DEFAULT_GOAL := help
 # One thing at a time: the order of prerequisites below means something.
 .NOTPARALLEL:
-.PHONY: help setup build test lint generate check-generated bench demo clean
+.PHONY: help setup build test test-kernels lint generate check-generated bench demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,6 +32,9 @@ build: ## build bin/tare, a static binary
 
 test: setup build lint check-generated ## run everything that CI runs (as root); installs what it needs
 	$(GO) test -count=1 -p 1 -timeout 15m ./...
+
+test-kernels: setup build ## run tare in Debian's other kernels, in an emulator (first time: 60 MB of downloads)
+	$(GO) run ./tests/kernels -go '$(GO)'
 
 lint: ## check formatting and run the linters
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $$(find . -name '*.go')) && \

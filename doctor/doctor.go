@@ -80,15 +80,27 @@ var capabilities = []struct {
 	{unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "finding other users' processes", false},
 }
 
-func privileges() Finding {
-	f := Finding{Feature: "privileges", Verdict: OK}
+// effective returns a function that tells whether this process has a capability.
+func effective() (has func(bit int) bool, err error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
+	err = unix.Capget(&header, &data[0])
+	return func(bit int) bool { return data[bit/32].Effective&(1<<(bit%32)) != 0 }, err
+}
+
+// mayLoad reports whether this process may load programs and attach them.
+func mayLoad() bool {
+	has, err := effective()
+	return err == nil && (has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON))
+}
+
+func privileges() Finding {
+	f := Finding{Feature: "privileges", Verdict: OK}
+	has, err := effective()
+	if err != nil {
 		f.Verdict, f.Detail, f.Remedy = Fail, "reading capabilities: "+err.Error(), "run with sudo"
 		return f
 	}
-	has := func(bit int) bool { return data[bit/32].Effective&(1<<(bit%32)) != 0 }
 	var missing, have []string
 	for _, c := range capabilities {
 		switch {
@@ -145,9 +157,10 @@ func path(name string) Finding {
 	engine, err := mace.Open(mace.Options{Path: p, NICs: []mace.Device{noDevice}})
 	if err != nil {
 		f.Verdict = Fail
-		// What an earlier check has told in full is not told again for each path.
+		// What an earlier check has told in full is not told again for each path. And the kernel has other errors than
+		// EPERM for who may not: what it lacks cannot be told then.
 		switch {
-		case errors.Is(err, mace.ErrPrivilege):
+		case errors.Is(err, mace.ErrPrivilege), !mayLoad():
 			f.Detail, f.Remedy = mace.ErrPrivilege.Error(), "run with sudo"
 		case typeInformation().Verdict == Fail:
 			f.Detail, f.Remedy = "needs kernel types (BTF)", "see there"

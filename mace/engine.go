@@ -40,7 +40,7 @@ type Options struct {
 	// NICDelivers is for containers whose device shares the NIC (macvlan, ipvlan). No tracepoint sees a packet change
 	// from one to the other, so arrivals are known only once a program reads them.
 	NICDelivers bool
-	// RingBytes is the size of each namespace's ring, a power of two; 0 means 4 MiB, some 24,000 records.
+	// RingBytes is the size of each namespace's ring, a power of two; 0 means 8 MiB, some 40,000 records.
 	RingBytes int
 	// Aggregates are kept in the kernel: for readers that do not want every record.
 	Aggregates bool
@@ -57,7 +57,7 @@ type Device struct {
 
 // Errors that a caller may want to tell apart; each comes wrapped with what was attempted.
 var (
-	ErrPrivilege = errors.New("needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN")
+	ErrPrivilege = errors.New("needs CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN")
 	ErrKernel    = errors.New("this kernel lacks what tare needs")
 )
 
@@ -82,7 +82,11 @@ func Open(options Options) (_ *Engine, err error) {
 		return nil, fmt.Errorf("opening engine: %d NICs given, want 1 to %d", len(options.NICs), MaxNICs)
 	}
 	if options.RingBytes == 0 {
-		options.RingBytes = 4 << 20
+		options.RingBytes = 8 << 20
+	}
+	// Asked first: what the kernel answers without them differs from call to call, and misleads.
+	if !privileged() {
+		return nil, fmt.Errorf("opening engine: %w", ErrPrivilege)
 	}
 	e := &Engine{path: options.Path, plan: options.Path.plan(), options: options}
 	if options.NICDelivers && e.plan.delivery == 0 {
@@ -237,6 +241,19 @@ func (e *Engine) attach() error {
 		e.links = append(e.links, l)
 	}
 	return nil
+}
+
+// privileged reports whether programs can be loaded and attached.
+func privileged() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return true // the kernel will tell
+	}
+	has := func(capability int) bool {
+		return data[capability/32].Effective&(1<<(capability%32)) != 0
+	}
+	return has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON)
 }
 
 // explain names the cause behind a failed load or attachment where it is a known one.

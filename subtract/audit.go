@@ -12,11 +12,14 @@ import (
 type Audit struct {
 	DevicePackets uint64 `json:"device_packets"`
 	Seen          uint64 `json:"seen"`
+	// Segmented: the container sent packets that its device may have cut in several behind the programs' backs, so the
+	// counts need not be equal.
+	Segmented bool `json:"segmented,omitempty"`
 }
 
-// Missing is how many packets the programs did not see.
+// Missing is how many packets the programs did not see, as far as the counts can tell.
 func (a Audit) Missing() uint64 {
-	if a.Seen >= a.DevicePackets {
+	if a.Segmented || a.Seen >= a.DevicePackets {
 		return 0
 	}
 	return a.DevicePackets - a.Seen
@@ -73,7 +76,11 @@ func (s *Session) Audit() (Audit, error) {
 	if err != nil {
 		return Audit{}, err
 	}
+	counters, err := s.ns.Counters()
+	if err != nil {
+		return Audit{}, err
+	}
 	devices := uint64(now.devices - s.began.devices)
 	least, most := now.least-min(now.least, s.began.most), now.most-s.began.least
-	return Audit{DevicePackets: devices, Seen: min(max(devices, least), most)}, nil
+	return Audit{DevicePackets: devices, Seen: min(max(devices, least), most), Segmented: counters.EgressStartedGSO > 0}, nil
 }

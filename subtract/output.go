@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -77,8 +78,13 @@ func (o *output) start() {
 	}()
 }
 
+// mixedUpFor is how long what a tool has written to stdout may come after what it has written later to stderr: Docker
+// carries the two on ways of their own.
+const mixedUpFor = 50 * time.Millisecond
+
 func (o *output) copy() {
 	var buffer [16 << 10]byte
+	last := 0 // whose turn it was
 	open := make([]unix.PollFd, len(o.readers))
 	for i, r := range o.readers {
 		open[i] = unix.PollFd{Fd: int32(r.Fd()), Events: unix.POLLIN}
@@ -91,6 +97,12 @@ func (o *output) copy() {
 			if open[i].Revents == 0 {
 				continue
 			}
+			if i > last && open[0].Fd >= 0 {
+				if n, _ := unix.Poll(open[:1], int(mixedUpFor.Milliseconds())); n > 0 {
+					i = 0
+				}
+			}
+			last = i
 			n, err := o.readers[i].Read(buffer[:])
 			o.to[i].Write(buffer[:n])
 			if err != nil { // a terminal ends with EIO

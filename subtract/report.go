@@ -158,9 +158,9 @@ func (r *run) replyLine(reply tool.Reply, c tool.Correction) replyLine {
 		line.Dst = reply.TargetAddr.String()
 	}
 	if trip, ok := r.trips.last(); ok && c.OK {
-		egress, ingress := us(float64(trip.Request.LatencyNS())/1e3), us(float64(trip.Reply.LatencyNS())/1e3)
+		egress, ingress := us(float64(trip.egressNS)/1e3), us(float64(trip.ingressNS)/1e3)
 		corrected := us(c.CorrectedUs)
-		line.Src = trip.Request.Src.String()
+		line.Src = trip.flow.Src.String()
 		line.EgressUs, line.IngressUs, line.CorrectedUs = &egress, &ingress, &corrected
 		line.Status = mace.Matched.String()
 	}

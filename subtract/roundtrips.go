@@ -23,7 +23,8 @@ type roundTrips struct {
 	addresses  map[string][]netip.Addr // of targets that argv names
 }
 
-const generationSize = 1 << 17
+// generationSize is how far a tool's text may lag behind: some hold back 4 KiB, which is 60 lines.
+const generationSize = 1 << 15
 
 type generation struct {
 	size    int
@@ -46,10 +47,16 @@ type ttlKey struct {
 	ttl    uint8
 }
 
+// candidate is what has to be remembered of a round trip.
 type candidate struct {
-	rtt  mace.RTT
-	used bool // the tool has shown it already
+	flow                         mace.Flow // of the request
+	seq                          uint32
+	status                       mace.Status
+	grossNS, egressNS, ingressNS int64
+	used                         bool // the tool has shown it already
 }
+
+func (c *candidate) tareNS() int64 { return c.egressNS + c.ingressNS }
 
 func newGeneration() generation {
 	return generation{
@@ -74,7 +81,7 @@ func (t *roundTrips) request(p *mace.Passage) {
 		key := ttlKey{p.Dst, p.TTL}
 		if probes := t.young.byTTL[key]; len(probes) < 256 && t.young.size < generationSize {
 			t.young.size++
-			t.young.byTTL[key] = append(probes, &candidate{rtt: mace.RTT{Request: *p, Status: mace.Unseen}})
+			t.young.byTTL[key] = append(probes, &candidate{flow: p.Flow, seq: p.Seq, status: mace.Unseen})
 		}
 	}
 }
@@ -88,7 +95,10 @@ func (t *roundTrips) add(r *mace.RTT) {
 	}
 	t.young.size++
 	flow, seq := r.Probe()
-	c := &candidate{rtt: *r}
+	c := &candidate{
+		flow: r.Request.Flow, seq: r.Request.Seq, status: r.Status,
+		grossNS: r.GrossNS(), egressNS: r.Request.LatencyNS(), ingressNS: r.Reply.LatencyNS(),
+	}
 	key := probeKey{flow.ProtocolName(), flow.Dst, uint16(seq)}
 	if r.Reply.IsError() && r.Request.Direction != mace.Egress {
 		t.young.stayed[flow.Dst] = true
@@ -99,7 +109,7 @@ func (t *roundTrips) add(r *mace.RTT) {
 		t.young.echo(flow, uint16(seq)) // one that stayed on this host was not seen to leave
 	case "udp", "tcp":
 		key.number = flow.DstPort
-		t.fill(c)
+		t.fill(c, r.Request.TTL)
 	default:
 		return
 	}
@@ -107,12 +117,12 @@ func (t *roundTrips) add(r *mace.RTT) {
 }
 
 // fill puts a round trip where its request is in the order of its hop.
-func (t *roundTrips) fill(c *candidate) {
-	request := &c.rtt.Request
+func (t *roundTrips) fill(c *candidate, ttl uint8) {
 	for _, g := range []*generation{&t.young, &t.old} {
-		for i, probe := range g.byTTL[ttlKey{request.Dst, request.TTL}] {
-			if probe.rtt.Request.Flow == request.Flow && probe.rtt.Request.Seq == request.Seq {
-				g.byTTL[ttlKey{request.Dst, request.TTL}][i] = c
+		probes := g.byTTL[ttlKey{c.flow.Dst, ttl}]
+		for i, probe := range probes {
+			if probe.flow == c.flow && probe.seq == c.seq {
+				probes[i] = c
 				return
 			}
 		}
@@ -120,13 +130,13 @@ func (t *roundTrips) fill(c *candidate) {
 }
 
 // last is the round trip that correct has found last.
-func (t *roundTrips) last() (mace.RTT, bool) {
+func (t *roundTrips) last() (candidate, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.shown == nil {
-		return mace.RTT{}, false
+		return candidate{}, false
 	}
-	return t.shown.rtt, true
+	return *t.shown, true
 }
 
 // correct finds the correction of an RTT that the tool has printed.
@@ -140,14 +150,14 @@ func (t *roundTrips) correct(r tool.Reply) tool.Correction {
 		return tool.Correction{Status: mace.Unfinished.String()}
 	case c == nil:
 		return tool.Correction{Status: mace.Unseen.String()}
-	case c.rtt.Status != mace.Matched:
+	case c.status != mace.Matched:
 		c.used = true
-		return tool.Correction{Status: c.rtt.Status.String()}
+		return tool.Correction{Status: c.status.String()}
 	case !unique:
 		return tool.Correction{Status: mace.Ambiguous.String()}
 	}
 	c.used = true
-	added := float64(c.rtt.TareNS()) / 1e3
+	added := float64(c.tareNS()) / 1e3
 	if t.sane && added > r.RTTUs+r.ResolutionUs {
 		// More was added than there is: it cannot be this round trip's.
 		return tool.Correction{Status: mace.Ambiguous.String()}
@@ -195,7 +205,7 @@ const agreementUs = 5
 // one, of another conversation, would fit as well: two tools with the same numbers in the same container.
 func closest(all []*candidate, printedUs float64) (best *candidate, unique bool) {
 	distance := func(c *candidate) float64 {
-		return math.Abs(float64(c.rtt.GrossNS())/1e3 - printedUs)
+		return math.Abs(float64(c.grossNS)/1e3 - printedUs)
 	}
 	for _, c := range all {
 		if !c.used && (best == nil || distance(c) <= distance(best)) {
@@ -203,7 +213,7 @@ func closest(all []*candidate, printedUs float64) (best *candidate, unique bool)
 		}
 	}
 	for _, c := range all {
-		if c != best && !c.used && c.rtt.Request.Flow != best.rtt.Request.Flow &&
+		if c != best && !c.used && c.flow != best.flow &&
 			distance(c)-distance(best) < agreementUs {
 			return best, false
 		}

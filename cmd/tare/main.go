@@ -45,7 +45,14 @@ kernel, the latency that a container's network adds, and subtracts it from what 
   sudo tare run --container web -- ping -c 5 192.0.2.1
   sudo tare watch --container web
   sudo tare doctor`,
-		Version:       version,
+		Version: version,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("unknown command %q: 'tare --help' lists what there is", args[0])
+			}
+			return nil
+		},
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

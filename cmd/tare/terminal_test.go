@@ -34,16 +34,16 @@ func onTerminal(t testing.TB, args ...string) (*process, *os.File) {
 // TestTerminal: whoever looks on sees each reply when it comes, and ^C ends the tool and not tare, so that both have
 // their say.
 func TestTerminal(t *testing.T) {
-	l := newLab(t, lab.Options{})
-	remote := l.RemoteAddr4().String()
 	for _, argv := range [][]string{
-		{"ping", "-i", "0.1", remote},
-		{"fping", "-l", "-p", "100", remote},
-		{"busybox", "ping", remote},
+		{"ping", "-i", "0.1"},
+		{"fping", "-l", "-p", "100"},
+		{"busybox", "ping"},
 	} {
 		t.Run(argv[0], func(t *testing.T) {
 			t.Parallel()
-			interruptOnTerminal(t, append([]string{"run", "--netns", c1(l), "--"}, argv...))
+			l := newLab(t, lab.Options{}) // of its own: tools with the same numbers and target make each other ambiguous
+			args := append([]string{"run", "--netns", c1(l), "--"}, argv...)
+			interruptOnTerminal(t, append(args, l.RemoteAddr4().String()))
 		})
 	}
 }

@@ -47,7 +47,7 @@ Exit codes: 0 done; 1 failed; 2 wrong arguments.`,
 	flags.StringVarP(&options.output, "output", "o", "text", "text, json (one object per line) or csv")
 	flags.IntVarP(&options.count, "count", "c", 0, "stop after so many packets")
 	flags.DurationVar(&options.duration, "for", 0, "stop after this time")
-	flags.IntVar(&options.ringBytes, "ring", 4<<20, "size of the kernel's ring in bytes, a power of two: what a busy reader may fall behind by")
+	flags.IntVar(&options.ringBytes, "ring", 8<<20, "size of the kernel's ring in bytes, a power of two: what a busy reader may fall behind by")
 	return cmd
 }
 

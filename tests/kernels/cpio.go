@@ -20,7 +20,6 @@ type archive struct {
 const (
 	typeDirectory = 0o040000
 	typeFile      = 0o100000
-	typeLink      = 0o120000
 	typeDevice    = 0o020000
 )
 
@@ -32,11 +31,6 @@ func newArchive(out io.Writer) *archive {
 func (a *archive) file(name string, mode int, content []byte) {
 	a.parents(name)
 	a.entry(name, typeFile|mode, content, 0, 0)
-}
-
-func (a *archive) link(name, target string) {
-	a.parents(name)
-	a.entry(name, typeLink|0o777, []byte(target), 0, 0)
 }
 
 func (a *archive) device(name string, major, minor int) {

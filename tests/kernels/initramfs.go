@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,19 +11,40 @@ import (
 	"regexp"
 	"strings"
 
-	"tare/tests/kernels/line"
+	"tare/tests/kernels/console"
 )
 
-// The tools that tare corrects, and what the lab and the engine's tests start. They are the host's.
-var tools = []string{"ping", "fping", "traceroute", "nsenter", "busybox"}
+// tools are the host's programs that come with tare: those that it corrects, and what the lab and the engine's tests
+// start.
+var tools = []string{"ping", "fping", "traceroute", "nsenter"}
 
 // initramfs is the whole of the guest's file system.
 type initramfs struct {
 	init, tare, engineTests string // files of the host
+	testNames               string
 	modules                 []module
 }
 
-// write writes the archive to a file.
+// build compiles what is the guest's own. tare is there already: the binary under test is the one that users get.
+func (i initramfs) build(ctx context.Context, goTool string) error {
+	for _, arguments := range []string{
+		"build -o " + i.init + " ./tests/kernels/guest",
+		"test -c -o " + i.engineTests + " ./mace",
+	} {
+		argv := strings.Fields(goTool + " " + arguments)
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, out)
+		}
+	}
+	if _, err := os.Stat(i.tare); err != nil {
+		return fmt.Errorf("%w: make build makes it", err)
+	}
+	return nil
+}
+
+// write writes the archive.
 func (i initramfs) write(path string) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -31,74 +53,49 @@ func (i initramfs) write(path string) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	buffer := bufio.NewWriter(file)
 	a := newArchive(buffer)
-	// Before devtmpfs is there, the first process gets its output from this one.
-	a.device("/dev/console", 5, 1)
-	for name, source := range map[string]string{"/init": i.init, line.Tare: i.tare, line.EngineTests: i.engineTests} {
+	a.device("/dev/console", 5, 1) // the first process's output, before there is a devtmpfs
+	files := map[string]string{"/init": i.init, console.Tare: i.tare, console.EngineTests: i.engineTests}
+	for _, tool := range tools {
+		if err := addTool(files, tool); err != nil {
+			return err
+		}
+	}
+	for name, source := range files {
 		content, err := os.ReadFile(source)
 		if err != nil {
 			return err
 		}
 		a.file(name, 0o755, content)
 	}
-	if err := addTools(a); err != nil {
-		return err
-	}
-	var order strings.Builder
+	var order []string
 	for _, m := range i.modules {
-		a.file(filepath.Join(filepath.Dir(line.ModuleList), m.name), 0o644, m.content)
-		fmt.Fprintln(&order, m.name)
+		a.file(filepath.Join(console.Modules, m.name), 0o644, m.content)
+		order = append(order, m.name)
 	}
-	a.file(line.ModuleList, 0o644, []byte(order.String()))
+	a.file(console.ModuleOrder, 0o644, []byte(strings.Join(order, "\n")))
+	a.file(console.TestNames, 0o644, []byte(i.testNames))
 	if err := a.close(); err != nil {
 		return err
 	}
 	return buffer.Flush()
 }
 
-// addTools adds programs of the host, with the libraries that they are linked to.
-func addTools(a *archive) error {
-	added := map[string]bool{}
-	for _, tool := range tools {
-		path, err := exec.LookPath(tool)
-		if err != nil {
-			return fmt.Errorf("%w: ./setup installs it", err)
-		}
-		files, err := libraries(path)
-		if err != nil {
-			return err
-		}
-		for _, library := range files {
-			if added[library] {
-				continue
-			}
-			added[library] = true
-			content, err := os.ReadFile(library)
-			if err != nil {
-				return err
-			}
-			a.file(library, 0o755, content)
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		a.file("/usr/bin/"+tool, 0o755, content)
-	}
-	return nil
-}
-
 // Lines of ldd are "libc.so.6 => /lib/libc.so.6 (0x...)" and, for the loader, "/lib64/ld.so (0x...)".
 var library = regexp.MustCompile(`(?m)^\s*(?:\S+ => )?(/\S+) \(0x`)
 
-// libraries lists what a program is linked to; nothing if it is static.
-func libraries(program string) ([]string, error) {
+// addTool adds a program of the host, and the libraries that it is linked to.
+func addTool(files map[string]string, tool string) error {
+	program, err := exec.LookPath(tool)
+	if err != nil {
+		return fmt.Errorf("%w: ./setup installs it", err)
+	}
+	files["/usr/bin/"+tool] = program
 	out, err := exec.Command("ldd", program).CombinedOutput()
-	if err != nil && !strings.Contains(string(out), "not a dynamic executable") {
-		return nil, fmt.Errorf("looking for the libraries of %s: %w: %s", program, err, out)
+	if err != nil {
+		return fmt.Errorf("looking for the libraries of %s: %w: %s", program, err, out)
 	}
-	var files []string
 	for _, match := range library.FindAllStringSubmatch(string(out), -1) {
-		files = append(files, match[1])
+		files[match[1]] = match[1]
 	}
-	return files, nil
+	return nil
 }

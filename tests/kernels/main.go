@@ -1,39 +1,166 @@
-// Command kernels boots Debian's kernels in an emulator and runs tare's functional checks in them.
+// Command kernels boots Debian's kernels in an emulator and runs tare in them: the very binary that the host has.
+// An eBPF program that one kernel's verifier accepts another's may refuse, and tracepoints come and go.
+//
+// The guest has no disk and no network: kernel, modules, tare and the tools that it corrects come in one archive (see
+// initramfs.go). Its first process is the guest command, which runs the checks and tells of each (package console).
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
 	"time"
 
-	"tare/tests/kernels/line"
+	"tare/tests/kernels/console"
 )
 
+// releases are Debian's, and the kernels that tare is tested with.
+var releases = []release{{"bookworm", "6.1"}, {"trixie", "6.12"}}
+
+// engineTests are those of package mace whose outcome depends on the kernel, as far as an emulator's speed allows.
+var engineTests = []string{
+	"TestEveryPathFollowsEveryProtocol", // all paths; ICMP, UDP and TCP over IPv4 and IPv6
+	"TestNeighboursAreNotMatched",       // container to container beside
+	"TestEveryWayToReceive",             // what tells of a read differs from kernel to kernel
+	"TestKernelStamps",                  // so does the place of a socket's flags
+	"TestNetworks/(vxlan|macvlan)/1500",
+}
+
+// wait is the time for one kernel. It takes a third of it on two idle cores.
+const wait = 4 * time.Minute
+
+type options struct {
+	cache  string
+	goTool string
+	only   string
+	tests  string
+}
+
 func main() {
-	k := flag.String("dir", "", "")
-	app := flag.String("append", "", "")
+	var o options
+	flag.StringVar(&o.cache, "cache", defaultCache(), "where downloaded kernels are kept")
+	flag.StringVar(&o.goTool, "go", "go", "the go command")
+	flag.StringVar(&o.only, "kernel", "", "only this one, such as 6.1")
+	flag.StringVar(&o.tests, "tests", strings.Join(engineTests, " "), "which of the engine's tests to run: patterns, each a check")
 	flag.Parse()
-	dir := "/tmp/tk/run"
-	os.MkdirAll(dir, 0o755)
-	mods, err := modules(*k, wantedModules)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o)
+	stop()
 	if err != nil {
-		panic(err)
+		fmt.Fprintln(os.Stderr, "kernels:", err)
+		os.Exit(1)
 	}
-	i := initramfs{"/tmp/tk/guest", "/tmp/tk/tare", "/tmp/tk/mace.test", mods}
-	if err := i.write(dir + "/initramfs"); err != nil {
-		panic(err)
+}
+
+func defaultCache() string {
+	base := os.Getenv("XDG_CACHE_HOME")
+	if base == "" {
+		base = "/var/cache"
 	}
-	v, _ := filepath.Glob(*k + "/boot/vmlinuz*")
-	m := machine{v[0], dir + "/initramfs", consoleIn(dir), *app}
-	ctx, c := context.WithTimeout(context.Background(), 25*time.Minute)
-	defer c()
-	start := time.Now()
-	err = m.run(ctx, func(l line.Line) { fmt.Printf("%6.1f %-5t %6.1fs %s\n%s", time.Since(start).Seconds(), l.OK, l.Took, l.Check, l.Detail) })
-	fmt.Println(err, time.Since(start))
+	return filepath.Join(base, "tare", "kernels")
+}
+
+func run(ctx context.Context, o options) error {
+	if runtime.GOARCH != "amd64" {
+		return fmt.Errorf("the emulated machine takes the host's programs, so the host must be x86-64, and is %s", runtime.GOARCH)
+	}
+	dir, err := os.MkdirTemp("", "tare-kernels-")
 	if err != nil {
-		fmt.Println(m.tail(60))
+		return err
 	}
+	defer os.RemoveAll(dir)
+	image := initramfs{
+		tare: "bin/tare", init: filepath.Join(dir, "guest"), engineTests: filepath.Join(dir, "mace.test"),
+		testNames: o.tests,
+	}
+	if err := image.build(ctx, o.goTool); err != nil {
+		return err
+	}
+	failed, known := 0, false
+	for _, r := range releases {
+		if o.only != "" && o.only != r.series {
+			continue
+		}
+		known = true
+		kernel, err := r.kernel(ctx, o.cache)
+		if err != nil {
+			return err
+		}
+		n, err := runIn(ctx, dir, kernel, image)
+		failed += n
+		if err != nil {
+			return err
+		}
+	}
+	if !known {
+		return fmt.Errorf("there is no kernel %q to test with", o.only)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d checks failed", failed)
+	}
+	return nil
+}
+
+// runIn runs all checks in one kernel, prints a line for each, and returns how many have failed.
+func runIn(ctx context.Context, dir string, k kernel, image initramfs) (failed int, err error) {
+	m := machine{kernel: k.image, initramfs: filepath.Join(dir, "initramfs"), console: filepath.Join(dir, "console")}
+	if image.modules, err = modules(k.modules, wantedModules); err != nil {
+		return 0, err
+	}
+	if err := image.write(m.initramfs); err != nil {
+		return 0, fmt.Errorf("making the guest's file system: %w", err)
+	}
+	print := func(line console.Line) {
+		verdict := "ok"
+		if line.Failed != "" {
+			verdict = "FAIL"
+			failed++
+		}
+		fmt.Printf("%s  %-4s %5.1f s  %s\n", k.release, verdict, line.TookS, line.Check)
+		if line.Failed != "" {
+			fmt.Printf("\t%s\n", strings.ReplaceAll(line.Failed, "\n", "\n\t"))
+		}
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("not done after %s", wait))
+	defer cancel()
+	started := time.Now()
+	err = m.run(limited, print)
+	if ctx.Err() != nil {
+		return failed, errors.New("interrupted")
+	}
+	if err == nil {
+		err = m.complaints()
+	}
+	all := console.Line{Check: "the machine, from boot to power off", TookS: time.Since(started).Seconds()}
+	if err != nil {
+		all.Failed = err.Error()
+	}
+	print(all)
+	if failed > 0 {
+		fmt.Printf("\tthe last that the kernel printed:\n\t%s\n", strings.ReplaceAll(m.tail(), "\n", "\n\t"))
+	}
+	return failed, nil
+}
+
+// A kernel that goes on after one of these has done something that it should not.
+var complaint = regexp.MustCompile(`(?m)^.*(BUG:|WARNING:|Oops:|Call Trace:).*$`)
+
+// complaints is an error if the kernel has printed any.
+func (m machine) complaints() error {
+	text, err := os.ReadFile(m.console)
+	if err != nil {
+		return err
+	}
+	if found := complaint.Find(text); found != nil {
+		return fmt.Errorf("the kernel complains: %s", found)
+	}
+	return nil
 }

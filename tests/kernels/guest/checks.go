@@ -2,65 +2,86 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
-	"tare/tests/kernels/line"
+	"github.com/cilium/ebpf"
+
+	"tare/doctor"
+	"tare/mace"
+	"tare/tests/kernels/console"
 )
 
-func check() {
-	port, err := os.OpenFile(line.Port, os.O_WRONLY, 0)
+func runChecks() error {
+	r, err := newReport()
 	if err != nil {
-		fmt.Println("guest:", err)
-		os.Exit(1)
+		return err
 	}
-	r := report{json.NewEncoder(port)}
-	r.doctor()
-	r.engineTests(os.Getenv("tests"))
-	r.out.Encode(line.Line{Done: true})
+	for _, step := range []func(*report){checkDoctor, checkRuns, checkEngine} {
+		step(r)
+	}
+	r.check("nothing is left", nothingLeft)
+	r.tell(console.Line{Done: true})
+	return r.err
 }
 
-// doctor: one check for each path, and one for all the rest.
-func (r report) doctor() {
-	var findings []struct{ Feature, Verdict, Detail, Remedy string }
-	_ = r.check("doctor", func() error {
-		out, err := output(time.Minute, line.Tare, "doctor", "-o", "json")
-		if err != nil && !ended(err) {
-			return err
+// checkDoctor asks the program itself, by its JSON: one check for each path, and one for the rest.
+func checkDoctor(r *report) {
+	var findings []doctor.Finding
+	r.check("doctor", func() error {
+		text, err := output(console.Tare, "doctor", "-o", "json")
+		if jsonErr := json.Unmarshal([]byte(text), &findings); jsonErr != nil {
+			return errors.Join(err, jsonErr)
 		}
-		if len(out) == 0 {
-			return err
-		}
-		return json.Unmarshal(out, &findings)
-	})
-	for _, f := range findings {
-		_ = r.check("doctor: "+f.Feature, func() error {
-			if f.Verdict == "fail" {
-				return fmt.Errorf("%s", f.Detail)
+		for _, f := range findings {
+			if f.Verdict == doctor.Fail && !strings.HasPrefix(f.Feature, "path ") {
+				return fmt.Errorf("%s: %s", f.Feature, f.Detail)
 			}
-			return nil
+		}
+		return nil
+	})
+	for _, path := range mace.PathNames() {
+		r.check("doctor: path "+path, func() error {
+			for _, f := range findings {
+				if f.Feature == "path "+path && f.Verdict == doctor.OK {
+					return nil
+				}
+				if f.Feature == "path "+path {
+					return errors.New(f.Detail)
+				}
+			}
+			return errors.New("doctor says nothing of it")
 		})
 	}
 }
 
-func (r report) engineTests(pattern string) {
-	if pattern == "" {
-		pattern = "."
-	}
-	list, err := output(time.Minute, line.EngineTests, "-test.list", pattern)
+// checkEngine runs the engine's own tests.
+func checkEngine(r *report) {
+	names, err := os.ReadFile(console.TestNames)
 	if err != nil {
-		_ = r.check("engine", func() error { return err })
-		return
+		r.check("engine", func() error { return err })
 	}
-	for name := range strings.FieldsSeq(string(list)) {
-		if !strings.HasPrefix(name, "Test") {
-			continue
-		}
-		_ = r.check(name, func() error {
-			_, err := output(3*time.Minute, line.EngineTests, "-test.count=1", "-test.run", "^"+name+"$")
+	for pattern := range strings.FieldsSeq(string(names)) {
+		r.check("engine: "+pattern, func() error {
+			text, err := output(console.EngineTests, "-test.count=1", "-test.timeout=110s", "-test.run", pattern)
+			if err == nil && strings.Contains(text, "no tests to run") {
+				return errors.New("there is no such test")
+			}
 			return err
 		})
 	}
+}
+
+// nothingLeft checks that all programs and namespaces have gone with the processes that made them.
+func nothingLeft() error {
+	if id, err := ebpf.ProgramGetNextID(0); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("an eBPF program: %d, %w", id, err)
+	}
+	entries, err := os.ReadDir("/run/netns")
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("network namespaces: %v", entries)
+	}
+	return err
 }

@@ -14,33 +14,35 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"tare/tests/kernels/line"
+	"tare/tests/kernels/console"
 )
 
 func main() {
 	if os.Getpid() != 1 {
-		check()
+		if err := runChecks(); err != nil {
+			fmt.Println("guest:", err)
+			os.Exit(1)
+		}
 		return
 	}
 	if err := boot(); err != nil {
 		fmt.Println("guest:", err)
 	}
-	unix.Sync()
-	time.Sleep(100 * time.Millisecond) // the serial port's queue
+	time.Sleep(200 * time.Millisecond) // what is in the serial ports' queues
 	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
 		fmt.Println("guest: switching off:", err)
 	}
 }
 
-// boot prepares the machine, and then does nothing but wait for its processes: for the checks, and for the orphans
-// that they leave.
+// boot prepares the machine, and then does nothing but wait for processes: for the checks, which are one of their own,
+// and for the orphans that they leave.
 func boot() error {
-	for _, step := range []func() error{mountAll, loadModules, loopback} {
+	for _, step := range []func() error{mountAll, loadModules, raiseLoopback} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	os.Setenv("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
+	os.Setenv("PATH", console.Path)
 	os.Setenv("HOME", "/root")
 	checks := exec.Command("/proc/self/exe")
 	checks.Stdout, checks.Stderr = os.Stdout, os.Stderr
@@ -59,9 +61,7 @@ func boot() error {
 }
 
 func mountAll() error {
-	for _, m := range []struct {
-		kind, where string
-	}{
+	for _, m := range []struct{ kind, where string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"devpts", "/dev/pts"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"},
 		{"securityfs", "/sys/kernel/security"}, {"bpf", "/sys/fs/bpf"}, {"cgroup2", "/sys/fs/cgroup"},
 	} {
@@ -75,27 +75,27 @@ func mountAll() error {
 	return nil
 }
 
-// loadModules loads all that a distribution would load on demand.
+// loadModules loads at once what a distribution would load on demand.
 func loadModules() error {
-	order, err := os.ReadFile(line.ModuleList)
+	names, err := os.ReadFile(console.ModuleOrder)
 	if err != nil {
 		return err
 	}
-	for name := range strings.FieldsSeq(string(order)) {
-		file, err := os.Open(filepath.Join(filepath.Dir(line.ModuleList), name))
+	for name := range strings.FieldsSeq(string(names)) {
+		file, err := os.Open(filepath.Join(console.Modules, name))
 		if err != nil {
 			return err
 		}
 		err = unix.FinitModule(int(file.Fd()), "", 0)
 		file.Close()
-		if err != nil && !errors.Is(err, unix.EEXIST) {
+		if err != nil {
 			return fmt.Errorf("loading module %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func loopback() error {
+func raiseLoopback() error {
 	lo, err := netlink.LinkByName("lo")
 	if err == nil {
 		err = netlink.LinkSetUp(lo)

@@ -12,37 +12,58 @@ import (
 	"syscall"
 	"time"
 
-	"tare/tests/kernels/line"
+	"tare/tests/kernels/console"
 )
 
-// detailBytes of a failed check's output are told: a serial port that is emulated takes its time.
-const detailBytes = 24000
-
-// report writes lines to the host.
-type report struct{ out *json.Encoder }
-
-// check runs one check and tells how it ended.
-func (r report) check(name string, run func() error) error {
-	started := time.Now()
-	err := run()
-	l := line.Line{Check: name, OK: err == nil, Took: time.Since(started).Seconds()}
-	if err != nil {
-		l.Detail = err.Error()
-		if len(l.Detail) > detailBytes {
-			l.Detail = l.Detail[:detailBytes/2] + "\n...\n" + l.Detail[len(l.Detail)-detailBytes/2:]
-		}
-	}
-	if err := r.out.Encode(l); err != nil {
-		fmt.Println("guest: reporting:", err)
-		os.Exit(1)
-	}
-	return err
+// report tells the host of each check.
+type report struct {
+	out *json.Encoder
+	err error // the first one in telling
 }
 
-// output runs a command, with all that it starts, to its end or for so long, and returns what it wrote to stdout. An
-// error has what it wrote at all.
-func output(limit time.Duration, argv ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func newReport() (*report, error) {
+	port, err := os.OpenFile(console.ResultsPort, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &report{out: json.NewEncoder(port)}, nil
+}
+
+// check runs a check, and tells how it ended.
+func (r *report) check(name string, run func() error) {
+	started := time.Now()
+	err := run()
+	line := console.Line{Check: name, TookS: time.Since(started).Seconds()}
+	if err != nil {
+		line.Failed = shortened(err.Error())
+	}
+	r.tell(line)
+}
+
+func (r *report) tell(line console.Line) {
+	if err := r.out.Encode(line); err != nil && r.err == nil {
+		r.err = fmt.Errorf("telling of a check: %w", err)
+	}
+}
+
+// shortened leaves out the middle of a long text. Each byte on an emulated port takes its time.
+func shortened(text string) string {
+	const limit = 6000
+	if len(text) <= limit {
+		return text
+	}
+	return text[:limit/3] + "\n[...]\n" + text[len(text)-limit*2/3:]
+}
+
+// commandLimit ends a command that hangs. Here everything takes some twenty times as long as on a machine.
+const commandLimit = 2 * time.Minute
+
+var errHangs = errors.New("it does not end")
+
+// output runs a command, and all that it starts, to the end. It returns what it wrote to stdout, in failure too; an
+// error has all that it wrote.
+func output(argv ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), commandLimit, errHangs)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -52,17 +73,10 @@ func output(limit time.Duration, argv ...string) ([]byte, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("not done after %s", limit)
+		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err,
-			strings.TrimSpace(stdout.String()+"\n"+stderr.String()))
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, strings.TrimSpace(stdout.String()+stderr.String()))
 	}
-	return stdout.Bytes(), nil
-}
-
-// ended says which exit code a command had, if it is that what its error tells.
-func ended(err error) bool {
-	var exit *exec.ExitError
-	return errors.As(err, &exit)
+	return stdout.String(), err
 }
