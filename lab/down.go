@@ -24,7 +24,7 @@ func Down(name string) (Removed, error) {
 		return Removed{}, err
 	}
 	// Looked at first so that asking for a lab that is not there leaves no lock file and needs no rights.
-	st, stateErr := readState(name)
+	_, stateErr := readState(name)
 	left, err := leftNetNS(name)
 	if err != nil {
 		return Removed{}, err
@@ -40,7 +40,7 @@ func Down(name string) (Removed, error) {
 	}
 	defer lock.release()
 	// Read again: now nobody else writes it. A damaged file must not stand in the way, names tell enough.
-	st, stateErr = readState(name)
+	st, stateErr := readState(name)
 	removed, err := tearDown(name, st)
 	if err != nil {
 		return removed, fmt.Errorf("removing lab %q: %w", name, err)

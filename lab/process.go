@@ -88,7 +88,7 @@ func startTicks(pid int) (ticks uint64, zombie bool, err error) {
 		return 0, false, fmt.Errorf("reading /proc/%d/stat: no command in %q", pid, text)
 	}
 	fields := strings.Fields(string(text[end+1:]))
-	const state, start = 3 - 3, 22 - 3
+	const state, start = 0, 19 // fields 3 and 22 of the whole line
 	if len(fields) <= start {
 		return 0, false, fmt.Errorf("reading /proc/%d/stat: %d fields", pid, len(fields)+2)
 	}
