@@ -42,7 +42,8 @@ func TestTwoNamespacesOfOneEngine(t *testing.T) {
 		}
 		own := l.ContainerAddr4(map[string]int{"c1": 1, "c2": 2}[w.host])
 		for i := range w.passages {
-			if p := &w.passages[i]; p.Src.Is4() && p.Src != own && p.Dst != own {
+			// What the bridge sends to all on its link is everybody's.
+			if p := &w.passages[i]; p.Src.Is4() && p.Src != own && p.Dst != own && !p.Dst.IsMulticast() {
 				t.Fatalf("%s is told of somebody else's packet: %+v", w.host, *p)
 			}
 		}
