@@ -86,13 +86,13 @@ static __always_inline void egress_finish(struct egress_slot *s)
 	struct tare_counters *c = counters_of(ns);
 	bool torn = s->slot.seal != slot_seal(&s->slot, key);
 	struct tare_record *r;
-	u64 start_ns, inner_ns, now_ns;
+	u64 start_ns, inner_ns, now_ns, reserved;
 	bool gso;
 
 	if (!c)
 		return;
-	r = record_reserve(ns, c, sizeof(*r));
-	if (r) {
+	r = record_reserve(ns, c, sizeof(*r), &reserved);
+	if (reserved) {
 		r->kind = TARE_EGRESS;
 		r->status = torn ? TARE_AMBIGUOUS : TARE_MATCHED;
 		r->flags = s->slot.flags;
@@ -113,12 +113,12 @@ static __always_inline void egress_finish(struct egress_slot *s)
 	now_ns = bpf_ktime_get_ns();
 	/* Only now is its age known, and asking for the time twice would cost more than to throw a record away. */
 	if (now_ns - start_ns > max_age_ns) {
-		if (r)
+		if (reserved)
 			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
 		reject(true);
 		return;
 	}
-	if (r) {
+	if (reserved) {
 		r->outer_ns = now_ns;
 		record_submit(r);
 	}

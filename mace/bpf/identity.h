@@ -74,13 +74,17 @@ static __always_inline u16 load16(const u8 *p)
 static __always_inline u32 header_copy(u8 *to, u32 max, const void *from, const void *end)
 {
 	s64 room = (s64)end - (s64)from;
-	u32 n = max;
+	u64 n = max;
 
 	if (room <= 0)
 		return 0;
 	if (room < max)
 		n = room;
-	/* The verifier forgets the bound across the spill: say it again where it counts. */
+	/*
+	 * The compiler would check one copy of n and pass another, and Linux 6.1 does not know the bound of one that
+	 * was spilled before the check. So n is made opaque, and then checked where it counts.
+	 */
+	barrier_var(n);
 	if (n > max)
 		return 0;
 	if (bpf_probe_read_kernel(to, n, from))

@@ -131,13 +131,13 @@ static __always_inline u64 ingress_latency(const struct way *w, u32 flags, u64 e
 	return inner_ns >= outer_ns ? inner_ns - outer_ns : 0;
 }
 
-/* An arrival's record but for the time; NULL if there is no room. */
+/* An arrival's record but for the time; reserved says whether there was room for it. */
 static __always_inline struct tare_record *ingress_record(u32 ns, struct tare_counters *c, u32 len, const u8 *header,
-							  u32 header_len, const struct way *w, u8 status)
+							  u32 header_len, const struct way *w, u8 status, u64 *reserved)
 {
-	struct tare_record *r = record_reserve(ns, c, sizeof(*r));
+	struct tare_record *r = record_reserve(ns, c, sizeof(*r), reserved);
 
-	if (!r)
+	if (!*reserved)
 		return NULL;
 	r->kind = TARE_INGRESS;
 	r->status = status;
@@ -155,7 +155,7 @@ static __always_inline struct tare_record *ingress_record(u32 ns, struct tare_co
 
 static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struct tare_counters *c)
 {
-	u64 key, latency_ns;
+	u64 key, latency_ns, reserved;
 	struct ingress_slot *s;
 	u8 status = TARE_UNSTARTED;
 	struct header h = {};
@@ -192,14 +192,14 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 	if (h.wrapped)
 		header_read(&h, skb, skb->data);
 	w.inner_stamp_ns = receive_stamp(skb);
-	r = ingress_record(ns, c, skb->len, h.bytes, h.len, &w, status);
+	r = ingress_record(ns, c, skb->len, h.bytes, h.len, &w, status, &reserved);
 	w.inner_ns = bpf_ktime_get_ns();
 	w.token = token(w.inner_ns);
 	if (s && w.inner_ns - w.outer_ns > max_age_ns) {
 		reject(true);
 		status = TARE_UNSTARTED;
 	}
-	if (r) {
+	if (reserved) {
 		r->status = status;
 		r->inner_ns = w.inner_ns;
 		r->token = w.token;
@@ -231,13 +231,13 @@ static __always_inline void delivery_finish(u32 ns, const struct way *w, u32 fla
 {
 	struct tare_counters *c = counters_of(ns);
 	struct tare_delivery *r;
-	u64 latency_ns;
+	u64 latency_ns, reserved;
 
 	if (!c)
 		return;
 	c->delivered++;
-	r = record_reserve(ns, c, sizeof(*r));
-	if (r) {
+	r = record_reserve(ns, c, sizeof(*r), &reserved);
+	if (reserved) {
 		r->kind = TARE_DELIVERY;
 		r->reserved = 0;
 		r->flags = flags;
@@ -247,7 +247,7 @@ static __always_inline void delivery_finish(u32 ns, const struct way *w, u32 fla
 	}
 	if (end_ns)
 		end_ns = bpf_ktime_get_ns();
-	if (r) {
+	if (reserved) {
 		r->syscall_ns = end_ns;
 		record_submit(r);
 	}
@@ -259,11 +259,13 @@ static __always_inline void delivery_finish(u32 ns, const struct way *w, u32 fla
 /* With nic_delivers the arrival is told only now. */
 static __always_inline void delivery_announce(u32 ns, struct tare_counters *c, const struct delivery_slot *d)
 {
-	struct tare_record *r = ingress_record(ns, c, d->len, d->header, d->header_len, &d->way, TARE_MATCHED);
+	u64 reserved;
+	struct tare_record *r =
+		ingress_record(ns, c, d->len, d->header, d->header_len, &d->way, TARE_MATCHED, &reserved);
 
 	c->device_rx++;
 	c->ingress_matched++;
-	if (!r)
+	if (!reserved)
 		return;
 	r->inner_ns = d->way.inner_ns;
 	r->token = d->way.token;

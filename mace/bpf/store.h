@@ -244,15 +244,26 @@ static __always_inline void aggregate(u32 ns, u32 direction, u64 latency_ns)
 		aggregate_add(a, latency_ns);
 }
 
-static __always_inline void *record_reserve(u32 ns, struct tare_counters *c, u64 size)
+/*
+ * Whether there is a record is said by reserved, never by the pointer: Linux 6.1 takes it for possibly NULL again each
+ * time it is tested, and refuses the way on which it is not submitted then. The number is made opaque, or the compiler
+ * would test the pointer in its place.
+ */
+static __always_inline void *record_reserve(u32 ns, struct tare_counters *c, u64 size, u64 *reserved)
 {
-	void *ring = bpf_map_lookup_elem(&rings, &ns), *r;
+	void *ring = bpf_map_lookup_elem(&rings, &ns), *r = NULL;
+	u64 yes = 1;
 
+	*reserved = 0;
 	if (!ring)
 		return NULL;
 	r = bpf_ringbuf_reserve(ring, size, 0);
-	if (!r)
+	if (!r) {
 		c->ring_dropped++;
+		return NULL;
+	}
+	barrier_var(yes);
+	*reserved = yes;
 	return r;
 }
 
