@@ -145,11 +145,23 @@ func kernelAtLeast(major, minor int) bool {
 	return have[0] > major || have[0] == major && have[1] >= minor
 }
 
-// spec is the object with the plan's constants, and without what the plan does not need.
-func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
-	spec, err := loadBpf()
+// parsedObject is the embedded object, parsed once: that takes as long as the verifier's work on a path.
+var parsedObject = sync.OnceValues(loadBpf)
+
+// objectSpec is a copy of it, to be changed.
+func objectSpec() (*ebpf.CollectionSpec, error) {
+	spec, err := parsedObject()
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded eBPF object: %w", err)
+	}
+	return spec.Copy(), nil
+}
+
+// spec is the object with the plan's constants, and without what the plan does not need.
+func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
+	spec, err := objectSpec()
+	if err != nil {
+		return nil, err
 	}
 	var ifindex [MaxNICs]uint32
 	for i, nic := range e.options.NICs {
@@ -190,9 +202,12 @@ func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
 			return nil, fmt.Errorf("setting %s: %w", name, err)
 		}
 	}
-	needed := e.plan.tracepoints()
+	needed, forUDP := e.plan.tracepoints(), []string(nil)
+	if e.plan.delivery != 0 {
+		forUDP = udpTracepoints()
+	}
 	for name := range spec.Programs {
-		if needed&eventNames[name] == 0 && !(e.plan.delivery != 0 && slices.Contains(udpTracepoints(), name)) {
+		if needed&eventNames[name] == 0 && !slices.Contains(forUDP, name) {
 			delete(spec.Programs, name)
 		}
 	}
@@ -204,25 +219,13 @@ func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// udpTracepoints are those by which the programs know that a UDP packet was read: see bpf/udp.h.
+// udpTracepoints are those by which the programs know that a UDP packet was read: see bpf/udp.h. The version is asked
+// because to look them up in the kernel's BTF takes longer than all the rest of opening an engine.
 func udpTracepoints() []string {
-	later := []string{"sk_data_ready", "sock_recv_length"}
-	for _, name := range later {
-		if !HasTracepoint(name) {
-			return []string{"consume_skb"}
-		}
+	if kernelAtLeast(6, 3) {
+		return []string{"sk_data_ready", "sock_recv_length"}
 	}
-	return later
-}
-
-// HasTracepoint reports whether this kernel has a tracepoint of this name that programs can attach to.
-func HasTracepoint(name string) bool {
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return false
-	}
-	_, err = kernel.AnyTypeByName("btf_trace_" + name)
-	return err == nil
+	return []string{"consume_skb"}
 }
 
 func asUint32(b bool) uint32 {

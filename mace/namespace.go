@@ -85,7 +85,7 @@ func (e *Engine) freeSlot(cookie uint64) (uint32, error) {
 
 func (ns *Namespace) open() (err error) {
 	objects := ns.engine.objects
-	spec, err := loadBpf()
+	spec, err := objectSpec()
 	if err != nil {
 		return err
 	}
