@@ -36,7 +36,7 @@ static __always_inline void egress_start(const struct sk_buff *skb, const struct
 		c->malformed++;
 		return;
 	}
-	identify(&id, &h, 16);
+	identify(&id, &h);
 	key = packet_key(skb, &h, &id);
 	if (h.fragment)
 		fragments_sent = 1;
@@ -148,15 +148,11 @@ static __always_inline struct egress_slot *egress_find(const struct sk_buff *skb
 	packet_read(&h, skb, l3);
 	if (!h.len)
 		return NULL;
-	if (!s) {
-		if (!identity_keys && !h.fragment)
-			return NULL;
-		identify(&id, &h, 16);
+	identify(&id, &h);
+	if (!s && (identity_keys || h.fragment))
 		s = slot_find(&egress_slots, id.fixed);
-		if (!s)
-			return NULL;
-	}
-	identify(&id, &h, s->slot.payload_bytes);
+	if (!s)
+		return NULL;
 	if (!slot_is(&s->slot, &id)) {
 		reject(false);
 		return NULL;

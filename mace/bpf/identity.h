@@ -259,11 +259,8 @@ static __always_inline void identify_transport(struct identity *id, const struct
 	identify_payload(id, h, at + 8, payload_bytes);
 }
 
-/*
- * The identity of the packet. payload_bytes is 16 where it is seen first; where it is seen again, what was found
- * there: netfilter and GRO pull payload into the linear part on the way, so more may be readable by then.
- */
-static __always_inline void identify(struct identity *id, const struct header *h, u8 payload_bytes)
+/* The identity of the packet. */
+static __always_inline void identify(struct identity *id, const struct header *h)
 {
 	if (h->transport == 20) {
 		/* id, fragment offset and protocol: the words around them hold length, flags, TTL and checksum */
@@ -271,7 +268,7 @@ static __always_inline void identify(struct identity *id, const struct header *h
 		/* Multicast on the link: NAT leaves its addresses alone, and little else tells one report from another. */
 		if ((load32(h->bytes + 16) & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000))
 			id->fixed = mix(id->fixed, load64(h->bytes + 12));
-		identify_transport(id, h, 20, payload_bytes);
+		identify_transport(id, h, 20, 16);
 	} else {
 		id->fixed = mix(load32(h->bytes) & bpf_htonl(0x000fffff), h->protocol); /* flow label */
 		/* Multicast and link-local addresses: as above. Packets to neighbours have no flow label, either. */
@@ -279,7 +276,7 @@ static __always_inline void identify(struct identity *id, const struct header *h
 			id->fixed = mix(mix(mix(mix(id->fixed, load64(h->bytes + 8)), load64(h->bytes + 16)),
 					    load64(h->bytes + 24)),
 					load64(h->bytes + 32));
-		identify_transport(id, h, 40, payload_bytes);
+		identify_transport(id, h, 40, 16);
 	}
 }
 

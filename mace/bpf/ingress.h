@@ -73,7 +73,7 @@ static __always_inline void ingress_start(const struct sk_buff *skb, u32 event)
 
 	packet_read(&h, skb, l3);
 	if (h.len)
-		identify(&id, &h, 16);
+		identify(&id, &h);
 	key = packet_key(skb, &h, &id);
 	s = slot_claim(&ingress_slots, key, now_ns, max_age_ns, &overwritten);
 	if (!s)
@@ -168,12 +168,9 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 		c->malformed++;
 		return;
 	}
-	identify(&id, &h, 16);
+	identify(&id, &h);
 	key = packet_key(skb, &h, &id);
 	s = slot_find(&ingress_slots, key);
-	/* The payload counts as far as it was readable at the NIC. */
-	if (s && s->slot.payload_bytes != id.payload_bytes)
-		identify(&id, &h, s->slot.payload_bytes);
 	if (s && !slot_is(&s->slot, &id)) {
 		reject(false);
 		s = NULL;
@@ -330,7 +327,7 @@ static __always_inline void delivery_read(const struct sk_buff *skb, bool consum
 	if (consumed && h.protocol != TARE_PROTO_UDP)
 		return;
 	if (h.len)
-		identify(&id, &h, d->slot.payload_bytes);
+		identify(&id, &h);
 	if (!h.len || !slot_is(&d->slot, &id) || d->slot.seal != slot_seal(&d->slot, key)) {
 		c->delivered_unmatched++;
 		return;

@@ -163,9 +163,13 @@ static __always_inline void slot_fill(struct slot *s, u64 key, const struct iden
 	s->key = key;
 }
 
+/*
+ * Is it the slot's packet? The payload counts where the same part of it was readable both times: netfilter and GRO
+ * pull more of it into the linear part on the way.
+ */
 static __always_inline bool slot_is(const struct slot *s, const struct identity *id)
 {
-	return s->fixed == id->fixed && (!s->payload || !id->payload || s->payload == id->payload);
+	return s->fixed == id->fixed && (s->payload_bytes != id->payload_bytes || s->payload == id->payload);
 }
 
 /* --- per namespace -------------------------------------------------------------------------------------------- */
