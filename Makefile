@@ -33,7 +33,7 @@ build: ## build bin/tare, a static binary
 test: setup build lint check-generated ## run everything that CI runs (as root); installs what it needs
 	$(GO) test -count=1 -p 1 -timeout 15m ./...
 
-test-kernels: setup build ## run tare in Debian's other kernels, in an emulator (first time: 60 MB of downloads)
+test-kernels: setup build ## run tare in Debian's other kernels, in an emulator (80 MB of downloads, once)
 	$(GO) run ./tests/kernels -go '$(GO)'
 
 lint: ## check formatting and run the linters

@@ -14,9 +14,9 @@ import (
 	"tare/tests/kernels/console"
 )
 
-// tools are the host's programs that come with tare: those that it corrects, and what the lab and the engine's tests
-// start.
-var tools = []string{"ping", "fping", "traceroute", "nsenter"}
+// tools are the host's programs that come with tare: those that it corrects, what the lab and the engine's tests start,
+// and the shell that guards a tool, with what that starts.
+var tools = []string{"ping", "fping", "traceroute", "nsenter", "sh", "grep", "sleep"}
 
 // initramfs is the whole of the guest's file system.
 type initramfs struct {
@@ -60,6 +60,7 @@ func (i initramfs) write(path string) (err error) {
 			return err
 		}
 	}
+	files["/bin/sh"] = files["/usr/bin/sh"]
 	for name, source := range files {
 		content, err := os.ReadFile(source)
 		if err != nil {
@@ -73,6 +74,7 @@ func (i initramfs) write(path string) (err error) {
 		order = append(order, m.name)
 	}
 	a.file(console.ModuleOrder, 0o644, []byte(strings.Join(order, "\n")))
+	a.file("/etc/protocols", 0o644, []byte("icmp 1 ICMP\nipv6-icmp 58 IPv6-ICMP\n")) // where fping looks up what it sends
 	a.file(console.TestNames, 0o644, []byte(i.testNames))
 	if err := a.close(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -32,6 +33,9 @@ var emulator = []string{
 	"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot",
 }
 
+// parameters of the kernel. Without its watchdogs: they would take a host that is busy for a guest that hangs.
+const parameters = "console=ttyS0 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1"
+
 // run boots the machine, hands on each line of its results, and returns when the guest has switched itself off. When
 // ctx ends, so does the machine; and it dies with this process.
 func (m machine) run(ctx context.Context, each func(console.Line)) error {
@@ -39,7 +43,7 @@ func (m machine) run(ctx context.Context, each func(console.Line)) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, emulator[0], append(emulator[1:],
-		"-kernel", m.kernel, "-initrd", m.initramfs, "-append", "console=ttyS0 panic=-1",
+		"-kernel", m.kernel, "-initrd", m.initramfs, "-append", parameters,
 		"-serial", "file:"+m.console, "-serial", "stdio")...)
 	// A group of its own: an interrupt at the terminal is for this program, which then ends it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -88,4 +92,19 @@ func (m machine) tail() string {
 	}
 	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text), "\r", "")), "\n")
 	return strings.Join(lines[max(0, len(lines)-count):], "\n")
+}
+
+// A kernel that goes on after one of these has done something that it should not.
+var complaint = regexp.MustCompile(`(?m)^.*(BUG:|WARNING:|Oops:|Call Trace:).*$`)
+
+// complaints is an error if the kernel has printed any.
+func (m machine) complaints() error {
+	text, err := os.ReadFile(m.console)
+	if err != nil {
+		return err
+	}
+	if found := complaint.Find(text); found != nil {
+		return fmt.Errorf("the kernel complains: %s", found)
+	}
+	return nil
 }

@@ -55,8 +55,8 @@ func shortened(text string) string {
 	return text[:limit/3] + "\n[...]\n" + text[len(text)-limit*2/3:]
 }
 
-// commandLimit ends a command that hangs. Here everything takes some twenty times as long as on a machine.
-const commandLimit = 2 * time.Minute
+// commandLimit ends a command that hangs. Here everything takes some thirty times as long as on a machine.
+const commandLimit = 3 * time.Minute
 
 var errHangs = errors.New("it does not end")
 
