@@ -7,7 +7,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 VERSION = $(or $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null),devel)
 SCRIPTS = setup .ci/run $(shell find . -name '*.sh' -not -path './bin/*')
 GENERATED = $(shell find . -name '*_bpfel.go' -o -name '*_bpfel.o' | sort)
-BPF_SOURCES = $(wildcard mace/bpf/*.c mace/bpf/*.h)
+BPF_SOURCES = $(wildcard */bpf/*.c */bpf/*.h)
 
 # No stamp of the repository's state in binaries: asking for it fails in a checkout that another user owns.
 export GOFLAGS += -buildvcs=false
@@ -42,7 +42,7 @@ lint: ## check formatting and run the linters
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	shellcheck $(SCRIPTS)
-ifneq ($(and $(BPF_SOURCES),$(wildcard .clang-format mace/bpf/.clang-format)),)
+ifneq ($(and $(BPF_SOURCES),$(wildcard .clang-format)),)
 	clang-format-14 --dry-run -Werror $(BPF_SOURCES)
 endif
 

@@ -28,13 +28,13 @@ func (logTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// namedTicks labels whole numbers, for bars.
+// namedTicks labels whole numbers, for bars: the first row is on top, and the axis counts from the bottom.
 type namedTicks []string
 
 func (n namedTicks) Ticks(_, _ float64) []plot.Tick {
 	var ticks []plot.Tick
 	for i, name := range n {
-		ticks = append(ticks, plot.Tick{Value: float64(i), Label: name})
+		ticks = append(ticks, plot.Tick{Value: float64(rowOf(n, name)), Label: name})
 	}
 	return ticks
 }
