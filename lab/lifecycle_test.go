@@ -30,6 +30,10 @@ func childMain(role string) {
 	case "up":
 		step, _ := strconv.Atoi(os.Getenv(childStep))
 		_, err = Up(&killingContext{Context: context.Background(), left: step}, Options{Name: name, Containers: 4, Network: NetworkVXLAN, RPS: true})
+	case "up-delays":
+		step, _ := strconv.Atoi(os.Getenv(childStep))
+		_, err = Up(&killingContext{Context: context.Background(), left: step}, Options{Name: name, Delays: []Delay{
+			{At: "c1", By: DelayByForwarder}, {At: "nic", By: DelayByBusyCPU, Time: time.Millisecond}, {At: "remote", By: DelayByTBF, Time: time.Millisecond}}})
 	case "load":
 		var l *Lab
 		if l, err = Open(name); err == nil {

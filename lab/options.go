@@ -80,6 +80,8 @@ type Options struct {
 	// RemoteOffloads belong to the NIC's peer. A wire carries no packet larger than the MTU: switch TSO and GSO off
 	// here where the NIC is to receive what a real one would.
 	RemoteOffloads Offloads `json:"remote_offloads"`
+
+	Delays []Delay `json:"delays,omitempty"`
 }
 
 // PublishedPort on the NIC leads to PublishedTarget in the first container, where Options.Publish is set.
@@ -146,7 +148,7 @@ func (o Options) Check() error {
 			}
 		}
 	}
-	return nil
+	return o.checkDelays()
 }
 
 // containerMTU is what is left for a container's packets.

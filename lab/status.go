@@ -16,7 +16,7 @@ type Status struct {
 	Created    time.Time         `json:"created"`
 	Options    Options           `json:"options"`
 	Namespaces []NamespaceStatus `json:"namespaces"`
-	Processes  []Process         `json:"processes"` // background traffic that is running
+	Processes  []Process         `json:"processes"` // background traffic, and what makes delays, that is running
 }
 
 // NamespaceStatus is one host of a lab.

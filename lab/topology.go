@@ -14,15 +14,16 @@ import (
 
 // builder has every namespace of a lab at hand while it is built.
 type builder struct {
-	ctx context.Context
-	lab *Lab
-	ns  map[string]netns.NsHandle
-	nl  map[string]*netlink.Handle
+	ctx   context.Context
+	lab   *Lab
+	state *state // written again for each process that stays
+	ns    map[string]netns.NsHandle
+	nl    map[string]*netlink.Handle
 }
 
 // build makes the namespaces and everything in them.
-func build(ctx context.Context, l *Lab) error {
-	b := &builder{ctx: ctx, lab: l, ns: map[string]netns.NsHandle{}, nl: map[string]*netlink.Handle{}}
+func build(ctx context.Context, l *Lab, st *state) error {
+	b := &builder{ctx: ctx, lab: l, state: st, ns: map[string]netns.NsHandle{}, nl: map[string]*netlink.Handle{}}
 	defer b.close()
 	steps := []func() error{b.namespaces, b.nic}
 	switch l.options.Network {
@@ -33,7 +34,7 @@ func build(ctx context.Context, l *Lab) error {
 	case NetworkMacvlan:
 		steps = append(steps, b.macvlan)
 	}
-	steps = append(steps, b.offloads, b.rps, b.neighbours, b.waitRunning)
+	steps = append(steps, b.offloads, b.rps, b.neighbours, b.delays, b.waitRunning)
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -82,7 +83,7 @@ func (b *builder) namespaces() error {
 
 // nic makes the cable between the host's NIC and the remote host.
 func (b *builder) nic() error {
-	if err := b.veth(NIC, Remote, RemoteDevice, macOf(b.lab.HostAddr4()), macOf(b.lab.RemoteNICAddr4()), b.lab.options.MTU); err != nil {
+	if err := b.nicCable(); err != nil {
 		return err
 	}
 	err := b.up(Host, NIC, netip.PrefixFrom(b.lab.HostAddr4(), nicNet4.Bits()), netip.PrefixFrom(b.lab.HostAddr6(), nicNet6.Bits()))

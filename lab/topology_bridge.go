@@ -22,13 +22,17 @@ func (b *builder) bridge() error {
 		if err := b.veth(HostVeth(i), Container(i), ContainerDevice, nil, macOf(l.ContainerAddr4(i)), mtu); err != nil {
 			return err
 		}
-		if err := b.enslave(HostVeth(i)); err != nil {
+		port, err := b.port(HostVeth(i))
+		if err != nil {
 			return err
 		}
-		if err := b.up(Host, HostVeth(i)); err != nil {
+		if err := b.enslave(port); err != nil {
 			return err
 		}
-		err := b.up(Container(i), ContainerDevice,
+		if err := b.up(Host, port); err != nil {
+			return err
+		}
+		err = b.up(Container(i), ContainerDevice,
 			netip.PrefixFrom(l.ContainerAddr4(i), containerNet4.Bits()), netip.PrefixFrom(l.ContainerAddr6(i), containerNet6.Bits()))
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	// Before the first thing exists: whoever finds the file knows what to remove.
 	err = writeState(st)
 	if err == nil {
-		err = build(ctx, l)
+		err = build(ctx, l, st)
 	}
 	if err == nil {
 		st.Phase = phaseUp

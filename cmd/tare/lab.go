@@ -89,6 +89,7 @@ type labUpOptions struct {
 	lab.Options
 	network       string
 	offloadsOf    []string
+	delays        []string
 	tso, gso, gro string
 }
 
@@ -97,9 +98,24 @@ func newLabUpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Make a lab",
+		Long: `Make a lab. --delay puts a known delay in one place of it, and may be given several times:
+
+  AT=netem:TIME            netem on AT: what leaves by AT waits for TIME
+  AT=tbf:TIME              tbf on AT: one packet may leave by AT per TIME, the next one waits
+  AT=forwarder:TIME        a process instead of AT's cable, which holds every packet, both ways, for TIME
+  AT=forwarder:TIME,cpu=N  the same, never asleep on CPU N: exact to about 1 us
+  AT=busy-cpu:TIME,cpu=N   what comes in by AT is processed on CPU N, which a realtime process keeps busy for TIME and
+                           leaves for TIME/4, in turns (N is the last CPU if it is not given)
+  host=nft-rules:N         every forwarded packet is compared with N firewall rules
+
+AT is nic or remote (the ends of the NIC's cable), c1, c2 ... (a container's eth0) or veth1, veth2 ... (its other end, a
+port of the bridge). What is between the container and the NIC, tare subtracts; what is beyond, it leaves. A queueing
+discipline on nic comes after bare-metal's end and before wire's.`,
 		Example: `  tare lab up
   tare lab up --name overlay --network vxlan --containers 3
-  tare lab up --rps --tso=off --gro=on --offloads-of nic,remote`,
+  tare lab up --rps --tso=off --gro=on --offloads-of nic,remote
+  tare lab up --delay veth1=netem:2ms
+  tare lab up --delay nic=forwarder:1us,cpu=1 --delay host=nft-rules:5000`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return labError(opts.Name, runLabUp(cmd.Context(), opts, cmd.OutOrStdout()))
@@ -118,6 +134,7 @@ func newLabUpCommand() *cobra.Command {
 	}
 	flags.StringSliceVar(&opts.offloadsOf, "offloads-of", []string{"nic", "containers"},
 		"whose offloads --tso, --gso and --gro are: nic, containers, remote")
+	flags.StringArrayVar(&opts.delays, "delay", nil, "a known delay, AT=WHAT:AMOUNT (see above); may be repeated")
 	return cmd
 }
 
@@ -159,6 +176,13 @@ func runLabUp(ctx context.Context, opts labUpOptions, out io.Writer) error {
 	}
 	if err := opts.offloads(); err != nil {
 		return err
+	}
+	for _, text := range opts.delays {
+		delay, err := lab.ParseDelay(text)
+		if err != nil {
+			return err
+		}
+		opts.Delays = append(opts.Delays, delay)
 	}
 	l, err := lab.Up(ctx, opts.Options)
 	if err != nil {

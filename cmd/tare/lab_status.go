@@ -91,6 +91,12 @@ func printLab(out io.Writer, status lab.Status) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	if delays := status.Options.Delays; len(delays) > 0 {
+		fmt.Fprintln(out)
+		for _, delay := range delays {
+			fmt.Fprintf(out, "delay: %s\n", delay)
+		}
+	}
 	if len(status.Processes) > 0 {
 		fmt.Fprintln(out)
 		table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
