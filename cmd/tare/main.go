@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"tare/bench/load/prober"
 )
 
 // exitError carries an exit code through cobra. Its text is empty where everything has been said already.
@@ -57,11 +59,12 @@ kernel, the latency that a container's network adds, and subtracts it from what 
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{code: 2, err: err} })
-	root.AddCommand(newRunCommand(), newWatchCommand(), newDoctorCommand(), newDemoCommand(), newLabCommand(), newEvalCommand())
+	root.AddCommand(newRunCommand(), newWatchCommand(), newDoctorCommand(), newDemoCommand(), newLabCommand(), newEvalCommand(), newHopsCommand(), newBenchCommand(), newNetCommand())
 	return root
 }
 
 func main() {
+	prober.RunIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := newRootCommand().ExecuteContext(ctx)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"tare/bench/load/prober"
 	"tare/container/containertest"
 	"tare/lab"
 )
@@ -17,6 +18,7 @@ import (
 // TestMain makes this binary answer to the name tare, too, and runs the tests on a private host, which has Docker and
 // podman. There "the host" is not the network namespace of process 1, as on a machine whose Docker runs in a container.
 func TestMain(m *testing.M) {
+	prober.RunIfAsked()
 	testscript.Main(onPrivateHost{m}, map[string]func(){"tare": main})
 }
 
@@ -52,7 +54,7 @@ func runScripts(t *testing.T, dir string, commands map[string]func(*testscript.T
 	for name, command := range commands {
 		all[name] = command
 	}
-	testscript.Run(t, testscript.Params{
+	testscript.RunT(scripts{t}, testscript.Params{
 		Dir:  "testdata/" + dir,
 		Cmds: all,
 		Setup: func(env *testscript.Env) error {
