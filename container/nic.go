@@ -114,7 +114,7 @@ func inside(path string, fn func(*netlink.Handle) error) error {
 	var handle *netlink.Handle
 	// Not netlink.NewHandleAt, which makes text of the kernel's error: a caller must know a missing privilege by it.
 	err := InNetNS(path, func() (err error) {
-		handle, err = netlink.NewHandle()
+		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE) // the others of netlink, a kernel may lack
 		return err
 	})
 	if err != nil {

@@ -43,7 +43,7 @@ func Examine(ctx context.Context) []Finding {
 	for _, name := range mace.PathNames() {
 		findings = append(findings, path(name))
 	}
-	findings = append(findings, stamps(), skippedPrograms())
+	findings = append(findings, stamps(), hardwareStamps(), features(), skippedPrograms())
 	for _, runtime := range []string{"docker", "podman"} {
 		findings = append(findings, containerRuntime(ctx, runtime))
 	}
@@ -193,6 +193,15 @@ func stamps() Finding {
 	return f
 }
 
+// features tells what is done otherwise than on later kernels.
+func features() Finding {
+	f := Finding{Feature: "kernel features", Verdict: OK, Detail: "all that tare makes use of"}
+	if lacks := mace.Lacks(); len(lacks) > 0 {
+		f.Detail = "all that tare needs; without " + strings.Join(lacks, "; without ")
+	}
+	return f
+}
+
 // skippedPrograms warns of kernels that keep programs from running at times without telling. One vendor's skips
 // them while process 1 is current, and has this field to know by.
 func skippedPrograms() Finding {
@@ -209,8 +218,8 @@ func skippedPrograms() Finding {
 	for _, member := range aux.Members {
 		if member.Name == "init_owned" {
 			f.Verdict = Warn
-			f.Detail = "this kernel may skip programs while process 1 runs; with RPS or a NIC's interrupts, single packets then go unseen"
-			f.Remedy = "heed the audit line of each run: it says how many; without RPS, on veth, there are none"
+			f.Detail = "this kernel may skip programs while process 1 runs; packets that are handled on top of it go unseen, most of all with RPS"
+			f.Remedy = "heed the audit of each run: it counts what went unseen, and marks when; keep process 1 idle while measuring"
 		}
 	}
 	return f

@@ -121,6 +121,8 @@ type bpfTareCounters struct {
 	PendingOverflow    uint64
 	RingDropped        uint64
 	Malformed          uint64
+	DeviceTxExtra      uint64
+	DeviceRxExtra      uint64
 }
 
 type bpfTareDelivery struct {
@@ -132,6 +134,14 @@ type bpfTareDelivery struct {
 	Token        uint64
 	SyscallNs    uint64
 	InnerStampNs uint64
+}
+
+type bpfTareNicCounters struct {
+	_       structs.HostLayout
+	Tx      uint64
+	TxExtra uint64
+	Rx      uint64
+	RxExtra uint64
 }
 
 type bpfTareRecord struct {
@@ -200,6 +210,7 @@ const (
 	bpfMapEgressSlots           = "egress_slots"
 	bpfMapIngressSlots          = "ingress_slots"
 	bpfMapNamespaces            = "namespaces"
+	bpfMapNicCounters           = "nic_counters"
 	bpfMapRejections            = "rejections"
 	bpfMapRings                 = "rings"
 	bpfMapThreads               = "threads"
@@ -218,8 +229,10 @@ const (
 	bpfProgSockRecvLength       = "sock_recv_length"
 	bpfProgSysEnter             = "sys_enter"
 	bpfProgSysExit              = "sys_exit"
+	bpfVarBlindPid              = "blind_pid"
 	bpfVarBtfAggregate          = "btf_aggregate"
 	bpfVarBtfDelivery           = "btf_delivery"
+	bpfVarBtfNicCounters        = "btf_nic_counters"
 	bpfVarBtfRecord             = "btf_record"
 	bpfVarDeliveryEvent         = "delivery_event"
 	bpfVarDirectLoads           = "direct_loads"
@@ -310,6 +323,7 @@ type bpfMapSpecs struct {
 	EgressSlots   *ebpf.MapSpec `ebpf:"egress_slots"`
 	IngressSlots  *ebpf.MapSpec `ebpf:"ingress_slots"`
 	Namespaces    *ebpf.MapSpec `ebpf:"namespaces"`
+	NicCounters   *ebpf.MapSpec `ebpf:"nic_counters"`
 	Rejections    *ebpf.MapSpec `ebpf:"rejections"`
 	Rings         *ebpf.MapSpec `ebpf:"rings"`
 	Threads       *ebpf.MapSpec `ebpf:"threads"`
@@ -321,8 +335,10 @@ type bpfMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
+	BlindPid           *ebpf.VariableSpec `ebpf:"blind_pid"`
 	BtfAggregate       *ebpf.VariableSpec `ebpf:"btf_aggregate"`
 	BtfDelivery        *ebpf.VariableSpec `ebpf:"btf_delivery"`
+	BtfNicCounters     *ebpf.VariableSpec `ebpf:"btf_nic_counters"`
 	BtfRecord          *ebpf.VariableSpec `ebpf:"btf_record"`
 	DeliveryEvent      *ebpf.VariableSpec `ebpf:"delivery_event"`
 	DirectLoads        *ebpf.VariableSpec `ebpf:"direct_loads"`
@@ -372,6 +388,7 @@ type bpfMaps struct {
 	EgressSlots   *ebpf.Map `ebpf:"egress_slots"`
 	IngressSlots  *ebpf.Map `ebpf:"ingress_slots"`
 	Namespaces    *ebpf.Map `ebpf:"namespaces"`
+	NicCounters   *ebpf.Map `ebpf:"nic_counters"`
 	Rejections    *ebpf.Map `ebpf:"rejections"`
 	Rings         *ebpf.Map `ebpf:"rings"`
 	Threads       *ebpf.Map `ebpf:"threads"`
@@ -387,6 +404,7 @@ func (m *bpfMaps) Close() error {
 		m.EgressSlots,
 		m.IngressSlots,
 		m.Namespaces,
+		m.NicCounters,
 		m.Rejections,
 		m.Rings,
 		m.Threads,
@@ -399,8 +417,10 @@ func (m *bpfMaps) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
+	BlindPid           *ebpf.Variable `ebpf:"blind_pid"`
 	BtfAggregate       *ebpf.Variable `ebpf:"btf_aggregate"`
 	BtfDelivery        *ebpf.Variable `ebpf:"btf_delivery"`
+	BtfNicCounters     *ebpf.Variable `ebpf:"btf_nic_counters"`
 	BtfRecord          *ebpf.Variable `ebpf:"btf_record"`
 	DeliveryEvent      *ebpf.Variable `ebpf:"delivery_event"`
 	DirectLoads        *ebpf.Variable `ebpf:"direct_loads"`

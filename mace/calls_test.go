@@ -20,7 +20,7 @@ func TestEveryWayToSend(t *testing.T) {
 		engine := open(t, l, path)
 		for _, protocol := range []string{"udp", "tcp", "raw"} {
 			for _, call := range slices.Sorted(maps.Keys(macetest.Senders)) {
-				t.Run(path+"/"+protocol+"/"+call, func(t *testing.T) {
+				run(t, path+"/"+protocol+"/"+call, func(t *testing.T) {
 					w := activate(t, engine, l, "c1")
 					c := macetest.Client{Protocol: protocol, Remote: remote(l, false, server.Port), Requests: 10, Send: call}
 					exchange(t, l, "c1", c)
@@ -30,8 +30,8 @@ func TestEveryWayToSend(t *testing.T) {
 						want = mace.NoSyscall // which is so: no thread is in a call while it is sent
 					}
 					tally := w.tally(mace.Egress, func(p *mace.Passage) bool { return question(c, p) })
-					if tally[want] != c.Requests || len(tally) != 1 {
-						t.Errorf("%d requests, want them %s, and they are %v", c.Requests, want, tally)
+					if !near(tally[want], c.Requests, w.missing.out()) || len(tally) > 1 {
+						t.Errorf("%d requests, %+v unseen, want them %s, and they are %v", c.Requests, w.missing, want, tally)
 					}
 				})
 			}
@@ -47,7 +47,7 @@ func TestEveryWayToReceive(t *testing.T) {
 		engine := open(t, l, path)
 		for _, protocol := range []string{"udp", "tcp", "raw"} {
 			for _, call := range slices.Sorted(maps.Keys(macetest.Receivers)) {
-				t.Run(path+"/"+protocol+"/"+call, func(t *testing.T) {
+				run(t, path+"/"+protocol+"/"+call, func(t *testing.T) {
 					w := activate(t, engine, l, "c1")
 					c := macetest.Client{Protocol: protocol, Remote: remote(l, false, server.Port), Requests: 10, Receive: call}
 					result := exchange(t, l, "c1", c)
@@ -75,7 +75,7 @@ func TestBatches(t *testing.T) {
 		{"raw", "raw", 8, 8, 0},
 		{"as many as are followed", "raw", 16, 16, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		run(t, tt.name, func(t *testing.T) {
 			w := activate(t, engine, l, "c1")
 			c := macetest.Client{Protocol: tt.protocol, Remote: remote(l, false, server.Port), Requests: tt.batch * 5,
 				Batch: tt.batch, Send: "sendmmsg", Receive: "recvmmsg"}
@@ -84,9 +84,9 @@ func TestBatches(t *testing.T) {
 			if tt.protocol == "udp" {
 				// Which request an answer is to is not known, but its way is.
 				tally := w.tally(mace.Ingress, func(p *mace.Passage) bool { return answer(c, p) })
-				forgive(c, tally)
-				if tally[mace.Matched] != c.Requests {
-					t.Errorf("%d requests, and their answers are %v", c.Requests, tally)
+				forgive(c, mace.Ingress, tally)
+				if !near(tally[mace.Matched], c.Requests, w.missing.in()) {
+					t.Errorf("%d requests, %+v unseen, and their answers are %v", c.Requests, w.missing, tally)
 				}
 				return
 			}
@@ -103,7 +103,7 @@ func TestPeek(t *testing.T) {
 	l := up(t, lab.Options{})
 	server := echo(t, l, lab.Remote)
 	for _, path := range []string{"bare-metal", "syscalls", "wire"} {
-		t.Run(path, func(t *testing.T) {
+		run(t, path, func(t *testing.T) {
 			w := activate(t, open(t, l, path), l, "c1")
 			c := macetest.Client{Protocol: "raw", Remote: remote(l, false, server.Port), Requests: 10, Peek: true}
 			result := exchange(t, l, "c1", c)
@@ -120,7 +120,7 @@ func TestLateReader(t *testing.T) {
 	l := up(t, lab.Options{})
 	server := echo(t, l, lab.Remote)
 	for _, path := range []string{"syscalls", "wire", "bare-metal"} {
-		t.Run(path, func(t *testing.T) {
+		run(t, path, func(t *testing.T) {
 			w := activate(t, open(t, l, path), l, "c1")
 			w.patience = 2 * macetest.LateBy
 			c := macetest.Client{Protocol: "raw", Remote: remote(l, false, server.Port), Requests: 1, Late: true}

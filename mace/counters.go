@@ -19,6 +19,9 @@ type Counters struct {
 	PendingOverflow                  uint64
 	RingDropped                      uint64
 	Malformed                        uint64
+
+	// What is to be added to DeviceTx and DeviceRx if each segment of a GSO packet counts.
+	DeviceTxExtra, DeviceRxExtra uint64
 }
 
 // Counters reads the counts since the namespace was activated.
@@ -56,7 +59,37 @@ func (e *Engine) readCounters(index uint32) (Counters, error) {
 			c.EgressAmbiguous, c.EgressOverwritten,
 			c.IngressMatched, c.IngressAmbiguous, c.IngressMerged, c.IngressUnstarted,
 			c.Delivered, c.DeliveredUnmatched, c.PendingOverflow, c.RingDropped, c.Malformed,
+			c.DeviceTxExtra, c.DeviceRxExtra,
 		}, func(a, b uint64) uint64 { return a + b })
+	}
+	return sum, nil
+}
+
+// NICCounters say how many packets the programs saw at one NIC since the engine was opened: everybody's, at the path's
+// outer ends.
+type NICCounters struct {
+	Tx, Rx uint64
+	// What is to be added if each segment of a GSO packet counts.
+	TxExtra, RxExtra uint64
+}
+
+// Sub is what happened between an earlier reading and this one.
+func (c NICCounters) Sub(earlier NICCounters) NICCounters {
+	return NICCounters{c.Tx - earlier.Tx, c.Rx - earlier.Rx, c.TxExtra - earlier.TxExtra, c.RxExtra - earlier.RxExtra}
+}
+
+// NICCounters reads the counts of the NIC that is the i-th of the engine's options.
+func (e *Engine) NICCounters(i int) (NICCounters, error) {
+	var perCPU []bpfTareNicCounters
+	if err := e.objects.Maps["nic_counters"].Lookup(uint32(i), &perCPU); err != nil {
+		return NICCounters{}, fmt.Errorf("reading counters of NIC %s: %w", e.options.NICs[i].Name, err)
+	}
+	var sum NICCounters
+	for _, c := range perCPU {
+		sum.Tx += c.Tx
+		sum.Rx += c.Rx
+		sum.TxExtra += c.TxExtra
+		sum.RxExtra += c.RxExtra
 	}
 	return sum, nil
 }

@@ -46,6 +46,9 @@ type Options struct {
 	Aggregates bool
 	// Inert attaches programs that do nothing: the floor below which no tracer's cost can be.
 	Inert bool
+	// BlindPID makes programs do nothing while this process is current. It is for tests: some kernels do so, without
+	// telling, while PID 1 is.
+	BlindPID int
 }
 
 // Device is a network device: an interface index means something only within its network namespace.
@@ -145,6 +148,18 @@ func kernelAtLeast(major, minor int) bool {
 	return have[0] > major || have[0] == major && have[1] >= minor
 }
 
+// Lacks says what this kernel does not have of all that is made use of, and what it means.
+func Lacks() []string {
+	var lacks []string
+	if !kernelAtLeast(6, 3) {
+		lacks = append(lacks, "sock_recv_length (Linux 6.3): UDP readers are known by consume_skb")
+	}
+	if !kernelAtLeast(6, 17) {
+		lacks = append(lacks, "loads through skb->data (Linux 6.17): each event costs some 30 ns more")
+	}
+	return lacks
+}
+
 // parsedObject is the embedded object, parsed once: that takes as long as the verifier's work on a path.
 var parsedObject = sync.OnceValues(loadBpf)
 
@@ -187,6 +202,7 @@ func (e *Engine) spec() (*ebpf.CollectionSpec, error) {
 		"keep_aggregates":      asUint32(e.options.Aggregates),
 		"nic_netns_cookie":     e.options.NICs[0].NetNSCookie,
 		"nic_ifindex":          ifindex,
+		"blind_pid":            uint32(e.options.BlindPID),
 	}
 	if e.options.Inert {
 		// No event is any point's: what remains of each program is its call.

@@ -23,7 +23,7 @@ func TestRepetitionAfterLoss(t *testing.T) {
 	asker, server := udpPair(t, l)
 	answerTo := ask(t, asker, server)
 	for _, path := range []string{"inner-dev", "max-dev"} {
-		t.Run(path, func(t *testing.T) {
+		run(t, path, func(t *testing.T) {
 			w := activate(t, open(t, l, path), l, "c1")
 			var again []int64 // when each repetition was sent, and answered, at the earliest
 			for range rounds {
@@ -41,6 +41,7 @@ func TestRepetitionAfterLoss(t *testing.T) {
 				}
 			}
 			w.finish()
+			w.complete()
 			for _, direction := range []mace.Kind{mace.Egress, mace.Ingress} {
 				n := 0
 				for i := range w.passages {
@@ -175,10 +176,11 @@ func TestPaddedPacket(t *testing.T) {
 	to := ask(t, asker, server).(*net.UDPAddr).AddrPort()
 	from := server.LocalAddr().(*net.UDPAddr).AddrPort()
 	for _, path := range []string{"inner-dev", "max-dev"} {
-		t.Run(path, func(t *testing.T) {
+		run(t, path, func(t *testing.T) {
 			w := activate(t, open(t, l, path), l, "c1")
 			sendFrame(t, l, padded(l, from, to))
 			w.finish()
+			w.complete()
 			tally := w.tally(mace.Ingress, func(p *mace.Passage) bool { return p.ProtocolName() == "udp" })
 			if tally[mace.Matched] != 1 {
 				t.Errorf("a padded packet: %v", tally)

@@ -178,7 +178,8 @@ func (ns *Namespace) Drain(f func(*Record)) error {
 		return err
 	}
 	ns.reader.SetDeadline(time.Unix(1, 0))
-	for {
+	// What comes meanwhile is for the next call: beside a flood that is faster than f, there would be no end.
+	for left := ns.reader.AvailableBytes(); left > 0; {
 		err := ns.reader.ReadInto(&ns.raw)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil
@@ -186,6 +187,7 @@ func (ns *Namespace) Drain(f func(*Record)) error {
 		if err != nil {
 			return fmt.Errorf("reading records: %w", err)
 		}
+		left -= len(ns.raw.RawSample) + ringHeaderBytes
 		// The programs reserve either of two sizes; what the ring returns is rounded up to 8 bytes.
 		switch size := uintptr(len(ns.raw.RawSample)); {
 		case size >= unsafe.Sizeof(bpfTareRecord{}):
@@ -197,4 +199,8 @@ func (ns *Namespace) Drain(f func(*Record)) error {
 		}
 		f(&ns.record)
 	}
+	return nil
 }
+
+// ringHeaderBytes is what the kernel puts before each record of a ring (BPF_RINGBUF_HDR_SZ).
+const ringHeaderBytes = 8

@@ -29,14 +29,10 @@ func TestOffloads(t *testing.T) {
 					tap := tapNIC(t, l)
 					server := echo(t, l, lab.Remote)
 					for _, path := range []string{"bare-metal", "inner-dev"} {
-						t.Run(path, func(t *testing.T) {
+						run(t, path, func(t *testing.T) {
 							w := activate(t, open(t, l, path, roomy), l, "c1")
-							w.unseen = 5 // delayed acknowledgements
 							if gro {
-								w.inexactRx = "with GRO, what a device counts is not what it hands on"
-							}
-							if path == "bare-metal" && !container {
-								w.inexactTx = "this path begins before segmentation, and the device counts after it"
+								w.arrivals = byProtocol
 							}
 							bulk(t, l, server)
 							w.finish()
@@ -45,18 +41,23 @@ func TestOffloads(t *testing.T) {
 							// What is one packet at one end and many at the other is not found again.
 							segmented := path == "bare-metal" && !container || path == "inner-dev" && !nic
 							split := c.EgressStartedGSO - c.EgressMatchedGSO
-							if !segmented && split > 0 {
-								t.Errorf("nobody segments, and %d GSO packets are not found at the NIC", split)
+							if !segmented && split > w.missing.nicTx {
+								t.Errorf("nobody segments, and %d GSO packets are not found at the NIC; unseen: %+v", split, w.missing)
 							}
-							if want := split + w.neighbourly; w.unfinished() > want || w.unfinished()+w.unseen < want {
-								t.Errorf("%d packets are not found at the NIC, %d were segmented, %d were for neighbours: %+v", w.unfinished(), split, w.neighbourly, c)
+							want := split + w.there.neighbourly
+							if w.unfinished() > want+w.missing.nicTx || w.unfinished()+w.missing.containerTx < want {
+								t.Errorf("%d packets are not found at the NIC, %d were segmented, %d were for neighbours, unseen are %+v: %+v",
+									w.unfinished(), split, w.there.neighbourly, w.missing, c)
 							}
 							tally := w.tally(mace.Ingress, func(p *mace.Passage) bool { return p.Src == l.RemoteAddr4() })
-							if tally[mace.Unstarted] > 0 || !gro && tally[mace.Merged] > 0 {
-								t.Errorf("packets in are %v", tally)
+							if tally[mace.Unstarted] > int(w.missing.nicRx) || !gro && tally[mace.Merged] > 0 {
+								t.Errorf("packets in are %v; unseen: %+v", tally, w.missing)
 							}
 							t.Logf("egress %d of %d (GSO %d of %d), ingress matched %d merged %d unstarted %d", c.EgressMatched, c.EgressStarted,
 								c.EgressMatchedGSO, c.EgressStartedGSO, c.IngressMatched, c.IngressMerged, c.IngressUnstarted)
+							if w.missing.total() > 0 {
+								t.Logf("unseen: %+v of %+v", w.missing, w.there)
+							}
 						})
 					}
 				})

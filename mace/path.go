@@ -115,6 +115,11 @@ var builtin = map[string]string{
 // ErrPath is wrapped by every complaint about a path's text.
 var ErrPath = errors.New("event path")
 
+// ErrHardwareStamps says why there is no path that ends at the NIC's own stamps. A received packet has its stamp in the
+// skb; that of a sent one goes to the error queue of the socket that has sent it, and passes no tracepoint.
+var ErrHardwareStamps = fmt.Errorf("%w \"hw\": there is none: the kernel tells the hardware's stamps of sent packets to the "+
+	"sending socket alone, which is the container's; the nearest is wire, which ends at the NIC's driver", ErrPath)
+
 // PathNames lists the built-in paths.
 func PathNames() []string {
 	return slices.Sorted(maps.Keys(builtin))
@@ -129,6 +134,9 @@ func ParsePath(text string) (Path, error) {
 		path, err := parsePath(definition)
 		path.Name = name
 		return path, err
+	}
+	if name == "hw" {
+		return Path{}, ErrHardwareStamps
 	}
 	if !strings.Contains(text, "=") {
 		return Path{}, fmt.Errorf("%w %q: not one of %s, nor egress=POINT,POINT ingress=POINT,POINT",

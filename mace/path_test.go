@@ -70,6 +70,7 @@ func TestParsePathErrors(t *testing.T) {
 		{"egress event in ingress", egress + " ingress=nic:net_dev_queue,sys_exit", "ingress outer end nic:net_dev_queue must be in nic:"},
 		{"ends at a call's start", egress + " ingress=nic:netif_rx,sys_enter", "ingress inner end sys_enter must be in"},
 		{"stamped not at a stamp", egress + " " + ingress + " stamped=nic:stamp,container:netif_rx", "stamped inner end container:netif_rx must be in container:stamp"},
+		{"stamps of hardware", "hw", `"hw": there is none: the kernel tells the hardware's stamps of sent packets to the sending socket alone`},
 		{"stamped begins elsewhere", egress + " " + ingress + " stamped=nic:netif_rx,container:stamp", "stamped must begin where ingress does, or at nic:stamp"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func TestEveryPathFollowsEveryProtocol(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			engine := open(t, l, path)
 			for _, p := range protocols {
-				t.Run(p.name, func(t *testing.T) {
+				run(t, p.name, func(t *testing.T) {
 					w := activate(t, engine, l, "c1")
 					c := macetest.Client{Protocol: p.protocol, Remote: remote(l, p.v6, server.Port), Requests: 100}
 					result := exchange(t, l, "c1", c)
@@ -63,17 +63,24 @@ func carries(c macetest.Client, p *mace.Passage) bool {
 // answered checks that all of a client's packets were matched in both directions and all of its round trips paired.
 func (w *watch) answered(c macetest.Client, result macetest.Result) {
 	w.t.Helper()
+	forgiven := 0
 	for _, direction := range []mace.Kind{mace.Egress, mace.Ingress} {
 		of := question
 		if direction == mace.Ingress {
 			of = answer
 		}
 		tally := w.tally(direction, func(p *mace.Passage) bool { return of(c, p) })
-		if direction == mace.Ingress {
-			forgive(c, tally)
+		forgiven += tally[mace.NoSyscall]
+		forgive(c, direction, tally)
+		if direction == mace.Ingress && w.lab.Options().Network == lab.NetworkMacvlan {
+			// Nothing but its reading tells of a packet there: one whose reading is missed leaves no record at all.
+			if absent := c.Requests - tally[mace.Matched]; absent > 0 && absent <= max(1, c.Requests/10) {
+				tally[mace.Matched] += absent
+				forgiven += absent
+			}
 		}
-		if tally[mace.Matched] != c.Requests || len(tally) != 1 {
-			w.t.Errorf("%d requests, and by status these %s packets: %v", c.Requests, direction, tally)
+		if !w.expected(direction, tally, c.Requests) {
+			w.t.Errorf("%d requests, unseen packets are %+v, and by status these %s packets: %v", c.Requests, w.missing, direction, tally)
 		}
 	}
 	for i := range w.passages {
@@ -85,14 +92,18 @@ func (w *watch) answered(c macetest.Client, result macetest.Result) {
 			w.t.Fatalf("an answer to process %d is said to be read by %d", result.PID, p.PID)
 		}
 	}
-	paired := 0
+	paired, half := 0, 0
 	for i := range w.rtts {
 		r := &w.rtts[i]
 		if !question(c, &r.Request) {
 			continue
 		}
-		if c.Protocol == "udp" && r.Status == mace.NoSyscall {
+		if c.Protocol != "raw" && r.Status == mace.NoSyscall {
 			paired++ // counted above
+			continue
+		}
+		if r.Status == mace.Unstarted || r.Status == mace.Unfinished || c.Protocol == "udp" && r.Status == mace.Ambiguous {
+			half++ // so its other end, or of UDP the answer before it, must be among those that went unseen
 			continue
 		}
 		if r.Status != mace.Matched || r.NetNS() <= 0 || r.TareNS() <= 0 || r.GrossNS() != r.NetNS()+r.TareNS() {
@@ -100,15 +111,34 @@ func (w *watch) answered(c macetest.Client, result macetest.Result) {
 		}
 		paired++
 	}
-	if paired != c.Requests {
-		w.t.Errorf("%d of %d requests were paired with their answers", paired, c.Requests)
+	// A UDP answer of which nobody knows leaves two requests open, and the next answer fits both.
+	unknown := w.missing.total() + forgiven
+	if !near(paired, c.Requests, 2*unknown) || half > unknown {
+		w.t.Errorf("%d of %d requests were paired with their answers, %d with half of one; unseen: %+v", paired, c.Requests, half, w.missing)
 	}
 }
 
-// forgive takes a few answers that no call was seen to read for matched, with UDP: a reader on another CPU can be
-// faster than the event that says that the packet is queued (bpf/udp.h). It is missed then, and never mistaken.
-func forgive(c macetest.Client, tally map[mace.Status]int) {
-	if missed := tally[mace.NoSyscall]; c.Protocol == "udp" && missed <= max(1, c.Requests/10) {
+// expected checks by status the packets that there must be of one direction, so many: matched, but for those of which an
+// end is known to be missing. Of what did not reach the NIC there is no passage.
+func (w *watch) expected(direction mace.Kind, tally map[mace.Status]int, packets int) bool {
+	missing, halfSeen := w.missing.out(), 0
+	if direction == mace.Ingress {
+		missing, halfSeen = w.missing.in(), tally[mace.Unstarted]
+	}
+	total := 0
+	for _, n := range tally {
+		total += n
+	}
+	return near(tally[mace.Matched], packets, missing) && tally[mace.Matched]+halfSeen == total && halfSeen <= int(w.missing.nicRx)
+}
+
+// forgive takes a few packets without a system call for matched. With UDP, answers that none was seen to read: a reader
+// on another CPU can be faster than the event that says that the packet is queued (bpf/udp.h). It is missed then, and
+// never mistaken. With TCP, requests that none has sent: on a slow machine a connection may hold one back until it is
+// acknowledged what was sent before.
+func forgive(c macetest.Client, direction mace.Kind, tally map[mace.Status]int) {
+	may := c.Protocol == "udp" && direction == mace.Ingress || c.Protocol == "tcp" && direction == mace.Egress
+	if missed := tally[mace.NoSyscall]; may && missed <= max(1, c.Requests/10) {
 		tally[mace.Matched] += missed
 		delete(tally, mace.NoSyscall)
 	}

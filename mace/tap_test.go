@@ -22,6 +22,8 @@ type tap struct {
 
 	mu  sync.Mutex
 	out map[sighting]int
+	// How many packets the socket was given, and how many were read from it.
+	given, taken uint32
 	// For TCP: from which sequence number to which each outgoing packet goes.
 	streams map[stream][]span
 	done    chan struct{}
@@ -88,9 +90,15 @@ func (p *tap) read(stop chan struct{}) {
 			return
 		default:
 		}
-		if link, ok := from.(*unix.SockaddrLinklayer); err == nil && ok && link.Pkttype == unix.PACKET_OUTGOING {
+		if err != nil {
+			continue
+		}
+		if link, ok := from.(*unix.SockaddrLinklayer); ok && link.Pkttype == unix.PACKET_OUTGOING {
 			p.saw(b[:n])
 		}
+		p.mu.Lock()
+		p.taken++
+		p.mu.Unlock()
 	}
 }
 
@@ -152,14 +160,30 @@ func sightingOf(b []byte, p *mace.Packet) sighting {
 	return s
 }
 
+// catchUp waits until everything that the socket was given has been read.
+func (p *tap) catchUp(t *testing.T) {
+	t.Helper()
+	for range 3000 {
+		stats, err := unix.GetsockoptTpacketStats(p.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+		if err != nil || stats.Drops > 0 {
+			t.Fatalf("the tap has lost %d packets: %v", stats.Drops, err)
+		}
+		p.mu.Lock()
+		p.given += stats.Packets // since it was last asked
+		done := p.taken == p.given
+		p.mu.Unlock()
+		if done {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the tap does not get to the end of what it has")
+}
+
 // confirm checks that for each packet which is said to have left one such packet was on the wire.
 func (p *tap) confirm(w *watch) {
 	w.t.Helper()
-	time.Sleep(50 * time.Millisecond) // the reader's time out, twice
-	stats, err := unix.GetsockoptTpacketStats(p.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
-	if err != nil || stats.Drops > 0 {
-		w.t.Fatalf("the tap has lost %d packets: %v", stats.Drops, err)
-	}
+	p.catchUp(w.t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(w.egress) == 0 {

@@ -186,6 +186,7 @@ func (s *Session) WriteAccount(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "audit: devices counted %d packets, programs saw %d\n", audit.DevicePackets, audit.Seen)
+	audit.writeDoubts(out, "")
 	return nil
 }
 

@@ -34,6 +34,8 @@ type replyLine struct {
 	As          string   `json:"as"`
 	Path        string   `json:"path"`
 	Status      string   `json:"status"`
+	// Incomplete: packets are known to have gone unseen at about that time. What is here is right, but others may lack.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // Summary is the last line of JSON output.
@@ -152,7 +154,7 @@ func (j *jsonReport) finish() error {
 func (r *run) replyLine(reply tool.Reply, c tool.Correction) replyLine {
 	line := replyLine{
 		Type: "rtt", Seq: reply.Seq, Hop: reply.Hop, RTTUs: us(reply.RTTUs), As: r.options.As,
-		Path: r.options.Path.Name, Status: c.Status, Dst: reply.Target,
+		Path: r.options.Path.Name, Status: c.Status, Dst: reply.Target, Incomplete: r.session.Incomplete(),
 	}
 	if reply.TargetAddr.IsValid() {
 		line.Dst = reply.TargetAddr.String()
@@ -275,10 +277,7 @@ func writeDoubts(out io.Writer, line Summary) {
 	if line.Dropped > 0 {
 		fmt.Fprintf(out, "tare: %d records were lost because the ring was full; counts and aggregates are complete\n", line.Dropped)
 	}
-	if missing := line.Audit.Missing(); missing > 0 {
-		fmt.Fprintf(out, "tare: audit: the container's devices counted %d packets, the programs saw %d: %d went unseen\n",
-			line.Audit.DevicePackets, line.Audit.Seen, missing)
-	}
+	line.Audit.writeDoubts(out, "tare: ")
 }
 
 // ReadSummary finds the summary in a run's JSON output.

@@ -21,6 +21,8 @@ type Options struct {
 	// RingBytes and Aggregates are as in mace.Options.
 	RingBytes  int
 	Aggregates bool
+	// BlindPID is as in mace.Options, for tests.
+	BlindPID int
 }
 
 // drainEvery is how often the ring is read when nobody asks. A ring of 8 MiB holds 40,000 records: this keeps up with
@@ -35,15 +37,19 @@ type Session struct {
 	ns     *mace.Namespace
 	// Whether the programs see packets arrive at the container's devices, so that their counts can be compared.
 	rxCounts bool
-	began    reading
+	xdp      bool // one of the container's devices has an XDP program, which counts on its own
+
+	auditMu sync.Mutex
+	auditor *auditor
 
 	mu        sync.Mutex
 	joiner    *mace.Joiner
 	onPassage func(*mace.Passage)
 	err       error // of the first drain that failed
 
-	stop context.CancelFunc
-	done chan struct{}
+	stop   context.CancelFunc
+	done   chan struct{}
+	audits sync.WaitGroup
 }
 
 // ErrHostNetwork says that the target shares the host's network, so nothing is added.
@@ -70,11 +76,13 @@ func Open(ctx context.Context, options Options, onPassage func(*mace.Passage)) (
 	if err != nil {
 		return nil, err
 	}
-	engine := mace.Options{Path: options.Path, RingBytes: options.RingBytes, Aggregates: options.Aggregates}
+	engine := mace.Options{Path: options.Path, RingBytes: options.RingBytes, Aggregates: options.Aggregates,
+		BlindPID: options.BlindPID}
 	for _, device := range devices {
-		engine.IdentityKeys = engine.IdentityKeys || device.XDP
+		s.xdp = s.xdp || device.XDP
 		engine.NICDelivers = engine.NICDelivers || device.SharesNIC
 	}
+	engine.IdentityKeys = s.xdp
 	for _, nic := range s.nics {
 		engine.NICs = append(engine.NICs, mace.Device{NetNSCookie: hostCookie, Index: nic.Index, Name: nic.Name})
 	}
@@ -86,13 +94,14 @@ func Open(ctx context.Context, options Options, onPassage func(*mace.Passage)) (
 		s.engine.Close()
 		return nil, err
 	}
-	if s.began, err = s.read(); err != nil {
+	if s.auditor, err = newAuditor(s); err != nil {
 		s.engine.Close()
 		return nil, err
 	}
 	s.joiner = s.engine.NewJoiner(func(p *mace.Passage) { s.onPassage(p) })
 	ctx, s.stop = context.WithCancel(ctx)
 	go s.drainRegularly(ctx)
+	s.audits.Go(func() { s.auditRegularly(ctx.Done()) })
 	return s, nil
 }
 
@@ -124,6 +133,7 @@ func (s *Session) Drain() error {
 func (s *Session) Finish() error {
 	s.stop()
 	<-s.done
+	s.audits.Wait()
 	err := s.Drain()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,6 +145,8 @@ func (s *Session) Finish() error {
 func (s *Session) Close() error {
 	s.stop()
 	<-s.done
+	s.audits.Wait()
+	s.auditor.counter.close()
 	return s.engine.Close()
 }
 

@@ -41,7 +41,7 @@ func TestSignals(t *testing.T) {
 			left := observe(t, p)
 			p.signal(t, test.signal, test.code)
 			for _, want := range test.want {
-				if !strings.Contains(p.stdout.String(), want) {
+				if !strings.Contains(p.stdout.String(), want) && !(strings.Contains(want, "coverage") && unseen(p.stdout.String())) {
 					t.Errorf("no %q in\n%s", want, &p.stdout)
 				}
 			}
@@ -104,15 +104,20 @@ func TestClosedPipe(t *testing.T) {
 func TestClosedStreams(t *testing.T) {
 	l := newLab(t, lab.Options{})
 	for _, closed := range []string{"<&-", ">&-", "2>&-", "<&- 2>&-"} {
-		command := exec.Command("sh", "-c", `exec tare run --netns "$0" -- ping -c 2 -i 0.02 "$1" `+closed, c1(l), l.RemoteAddr4().String())
-		output, err := command.Output()
-		if err != nil {
-			t.Errorf("%s: %s", closed, err)
-		}
-		if !strings.Contains(closed, ">&-") || strings.Contains(closed, "2>&-") {
-			if n := strings.Count(string(output), " corrected="); n != 2 {
-				t.Errorf("%s: %d corrected replies, want 2:\n%s", closed, n, output)
+		corrected, output := 0, ""
+		for range attempts { // whether packets went unseen is said on a stream that may be closed
+			command := exec.Command("sh", "-c", `exec tare run --netns "$0" -- ping -c 2 -i 0.02 "$1" `+closed, c1(l), l.RemoteAddr4().String())
+			text, err := command.Output()
+			if err != nil {
+				t.Errorf("%s: %s", closed, err)
 			}
+			output = string(text)
+			if corrected = strings.Count(output, " corrected="); corrected == 2 {
+				break
+			}
+		}
+		if corrected != 2 && (!strings.Contains(closed, ">&-") || strings.Contains(closed, "2>&-")) {
+			t.Errorf("%s: %d corrected replies, want 2:\n%s", closed, corrected, output)
 		}
 	}
 }

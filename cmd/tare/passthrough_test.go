@@ -85,7 +85,7 @@ func TestRunPassesInputOn(t *testing.T) {
 				t.Errorf("cat printed %d bytes, want %d", len(p.stdout.String()), len(input))
 			}
 		case "fping":
-			if n := strings.Count(p.stdout.String(), " corrected="); n != 2 {
+			if n := strings.Count(p.stdout.String(), " corrected="); n != 2 && !(n < 2 && unseen(p.stderr.String())) {
 				t.Errorf("%d corrected replies, want 2, of the remote host:\n%s", n, &p.stdout)
 			}
 		}

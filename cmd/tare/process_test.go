@@ -116,15 +116,22 @@ func (p *process) signal(t testing.TB, signal syscall.Signal, want int) {
 	}
 }
 
-// tare runs tare and wants an exit code.
+// tare runs tare and wants an exit code; and again where packets went unseen.
 func tare(t testing.TB, want int, args ...string) (stdout, stderr string) {
 	t.Helper()
-	p := newProcess(args...)
-	p.start(t)
-	if code := p.wait(t); code != want {
-		t.Errorf("tare %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, &p.stdout, &p.stderr)
+	for range attempts {
+		p := newProcess(args...)
+		p.start(t)
+		if code := p.wait(t); code != want {
+			t.Errorf("tare %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, &p.stdout, &p.stderr)
+		}
+		stdout, stderr = p.stdout.String(), p.stderr.String()
+		if !unseen(stdout + stderr) {
+			break
+		}
+		t.Logf("tare %s: packets went unseen", strings.Join(args, " "))
 	}
-	return p.stdout.String(), p.stderr.String()
+	return stdout, stderr
 }
 
 // waitUntil waits for something that a busy machine may take long to do.

@@ -6,21 +6,10 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "audit.h"
 #include "roles.h"
 #include "store.h"
 #include "tasks.h"
-
-static __always_inline bool is_gso(const struct sk_buff *skb)
-{
-	struct skb_shared_info *shared;
-	u16 size = 0;
-
-	if (skb->len <= 576)
-		return false;
-	shared = (struct skb_shared_info *)(skb->head + skb->end);
-	bpf_core_read(&size, sizeof(size), &shared->gso_size);
-	return size;
-}
 
 static __always_inline void egress_start(const struct sk_buff *skb, const struct net_device *dev, u32 ns,
 					 struct tare_counters *c)
@@ -30,7 +19,9 @@ static __always_inline void egress_start(const struct sk_buff *skb, const struct
 	struct header h = {};
 	struct identity id;
 	struct egress_slot *s;
+	u32 segments = gso_segments(skb);
 
+	count_extra(&c->device_tx_extra, segments);
 	packet_read(&h, skb, l3);
 	if (!h.len) {
 		c->malformed++;
@@ -58,7 +49,7 @@ static __always_inline void egress_start(const struct sk_buff *skb, const struct
 	s->ifindex = dev->ifindex;
 	s->syscall_ns = 0;
 	c->egress_started++;
-	if (is_gso(skb)) {
+	if (segments) {
 		s->slot.flags |= TARE_F_GSO;
 		c->egress_started_gso++;
 	}

@@ -6,6 +6,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "audit.h"
 #include "roles.h"
 #include "store.h"
 #include "tasks.h"
@@ -163,6 +164,7 @@ static __always_inline void ingress_end(const struct sk_buff *skb, u32 ns, struc
 	struct tare_record *r;
 	struct way w = {};
 
+	count_extra(&c->device_rx_extra, gso_segments(skb));
 	packet_read(&h, skb, skb->data);
 	if (!h.len) {
 		c->malformed++;

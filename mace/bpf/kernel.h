@@ -137,6 +137,7 @@ struct sk_buff {
 
 struct skb_shared_info {
 	u16 gso_size;
+	u16 gso_segs;
 };
 
 struct pt_regs {

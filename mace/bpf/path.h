@@ -41,6 +41,12 @@ volatile u32 fragments_sent; /* a container has sent one: until then nobody look
  */
 const volatile u32 nic_delivers;
 
+/*
+ * For tests: the programs do nothing while this process is current, as on kernels that skip them while PID 1 is. 0: off,
+ * and the verifier removes the question.
+ */
+const volatile u32 blind_pid;
+
 /* CLOCK_REALTIME minus CLOCK_MONOTONIC: the reader keeps it current; only a clock that is set changes it. */
 volatile s64 real_minus_mono_ns;
 

@@ -59,19 +59,34 @@ static __always_inline u32 container_of_device(const struct net_device *dev)
 	return namespace_index(dev->nd_net.net->net_cookie);
 }
 
-static __always_inline bool is_nic(const struct net_device *dev)
+#define NOT_A_NIC TARE_NICS
+
+/* Which of the NICs it is, or NOT_A_NIC. */
+static __always_inline u32 nic_of_device(const struct net_device *dev)
 {
-	u32 ifindex = dev->ifindex;
-	bool found = false;
+	u32 ifindex = dev->ifindex, found = NOT_A_NIC;
 	u32 i;
 
 	/* The verifier knows the constants and removes the comparison with those that are 0: most hosts have one NIC. */
 #pragma unroll
 	for (i = 0; i < TARE_NICS; i++) {
 		if (nic_ifindex[i] && ifindex == nic_ifindex[i])
-			found = true;
+			found = i;
 	}
-	return found && dev->nd_net.net->net_cookie == nic_netns_cookie;
+	if (found != NOT_A_NIC && dev->nd_net.net->net_cookie != nic_netns_cookie)
+		found = NOT_A_NIC;
+	return found;
+}
+
+static __always_inline bool is_nic(const struct net_device *dev)
+{
+	return nic_of_device(dev) != NOT_A_NIC;
+}
+
+/* Is the process current during which the programs are to see nothing? */
+static __always_inline bool is_blind(void)
+{
+	return blind_pid && bpf_get_current_pid_tgid() >> 32 == blind_pid;
 }
 
 #endif

@@ -24,6 +24,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "audit.h"
 #include "egress.h"
 #include "ingress.h"
 #include "path.h"
@@ -38,6 +39,7 @@ char LICENSE[] SEC("license") = "GPL";
 const struct tare_record *btf_record __attribute__((unused));
 const struct tare_delivery *btf_delivery __attribute__((unused));
 const struct tare_aggregate *btf_aggregate __attribute__((unused));
+const struct tare_nic_counters *btf_nic_counters __attribute__((unused));
 
 /* --- egress --------------------------------------------------------------------------------------------------- */
 
@@ -45,7 +47,7 @@ static __always_inline void on_transmit(const struct sk_buff *skb, const struct 
 {
 	bool starts = egress_start_event == event, ends = egress_end_event == event;
 	bool checks = egress_end_event == TARE_NET_DEV_XMIT && event == TARE_NET_DEV_START_XMIT;
-	u32 ns;
+	u32 ns, nic;
 
 	if (starts) {
 		ns = container_of_device(dev);
@@ -58,17 +60,24 @@ static __always_inline void on_transmit(const struct sk_buff *skb, const struct 
 			}
 		}
 	}
-	if ((ends || checks) && is_nic(dev)) {
-		if (ends)
-			egress_end(skb);
-		else
-			egress_check(skb);
-	}
+	if (!ends && !checks)
+		return;
+	nic = nic_of_device(dev);
+	if (nic == NOT_A_NIC)
+		return;
+	/* Where the way ends at net_dev_xmit this is counted just before it, as long as the skb may be looked at. */
+	nic_sent(skb, nic);
+	if (ends)
+		egress_end(skb);
+	else
+		egress_check(skb);
 }
 
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(net_dev_queue, struct sk_buff *skb)
 {
+	if (is_blind())
+		return 0;
 	on_transmit(skb, skb->dev, TARE_NET_DEV_QUEUE);
 	return 0;
 }
@@ -76,6 +85,8 @@ int BPF_PROG(net_dev_queue, struct sk_buff *skb)
 SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb, const struct net_device *dev)
 {
+	if (is_blind())
+		return 0;
 	on_transmit(skb, dev, TARE_NET_DEV_START_XMIT);
 	return 0;
 }
@@ -83,6 +94,8 @@ int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb, const struct net_dev
 SEC("tp_btf/net_dev_xmit")
 int BPF_PROG(net_dev_xmit, struct sk_buff *skb, int rc, struct net_device *dev)
 {
+	if (is_blind())
+		return 0;
 	if (!rc && is_nic(dev))
 		egress_end_checked(skb);
 	return 0;
@@ -93,10 +106,17 @@ int BPF_PROG(net_dev_xmit, struct sk_buff *skb, int rc, struct net_device *dev)
 static __always_inline void on_receive(const struct sk_buff *skb, u32 event)
 {
 	const struct net_device *dev = skb->dev;
-	u32 ns;
+	u32 ns, nic;
 
-	if ((ingress_start_events & event) && is_nic(dev))
-		ingress_start(skb, event);
+	if (ingress_start_events & event) {
+		nic = nic_of_device(dev);
+		if (nic != NOT_A_NIC) {
+			ingress_start(skb, event);
+			/* A packet may pass several of the events, and all but a few pass this one. */
+			if (event == TARE_NETIF_RECEIVE_SKB || !(ingress_start_events & TARE_NETIF_RECEIVE_SKB))
+				nic_received(skb, nic);
+		}
+	}
 	if (ingress_end_event == event) {
 		ns = container_of_device(dev);
 		if (ns != NOT_ACTIVE) {
@@ -113,6 +133,8 @@ static __always_inline void on_receive(const struct sk_buff *skb, u32 event)
 SEC("tp_btf/napi_gro_receive_entry")
 int BPF_PROG(napi_gro_receive_entry, const struct sk_buff *skb)
 {
+	if (is_blind())
+		return 0;
 	on_receive(skb, TARE_NAPI_GRO_RECEIVE);
 	return 0;
 }
@@ -120,6 +142,8 @@ int BPF_PROG(napi_gro_receive_entry, const struct sk_buff *skb)
 SEC("tp_btf/napi_gro_frags_entry")
 int BPF_PROG(napi_gro_frags_entry, const struct sk_buff *skb)
 {
+	if (is_blind())
+		return 0;
 	on_receive(skb, TARE_NAPI_GRO_FRAGS);
 	return 0;
 }
@@ -127,6 +151,8 @@ int BPF_PROG(napi_gro_frags_entry, const struct sk_buff *skb)
 SEC("tp_btf/netif_rx")
 int BPF_PROG(netif_rx, struct sk_buff *skb)
 {
+	if (is_blind())
+		return 0;
 	on_receive(skb, TARE_NETIF_RX);
 	return 0;
 }
@@ -134,6 +160,8 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 {
+	if (is_blind())
+		return 0;
 	on_receive(skb, TARE_NETIF_RECEIVE_SKB);
 	return 0;
 }
@@ -143,6 +171,8 @@ int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 SEC("tp_btf/skb_copy_datagram_iovec")
 int BPF_PROG(skb_copy_datagram_iovec, const struct sk_buff *skb)
 {
+	if (is_blind())
+		return 0;
 	delivery_read(skb, false);
 	return 0;
 }
@@ -151,6 +181,8 @@ int BPF_PROG(skb_copy_datagram_iovec, const struct sk_buff *skb)
 SEC("tp_btf/consume_skb")
 int BPF_PROG(consume_skb, struct sk_buff *skb)
 {
+	if (is_blind())
+		return 0;
 	delivery_read(skb, true);
 	return 0;
 }
@@ -158,6 +190,8 @@ int BPF_PROG(consume_skb, struct sk_buff *skb)
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(sk_data_ready, const struct sock *sk)
 {
+	if (is_blind())
+		return 0;
 	udp_queued(sk);
 	return 0;
 }
@@ -165,6 +199,8 @@ int BPF_PROG(sk_data_ready, const struct sock *sk)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
 {
+	if (is_blind())
+		return 0;
 	udp_read(sk, bytes, flags);
 	return 0;
 }
@@ -176,7 +212,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	struct thread *t;
 	u64 now_ns;
 
-	if (container_of_task(task) == NOT_ACTIVE)
+	if (is_blind() || container_of_task(task) == NOT_ACTIVE)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -193,7 +229,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t;
 
-	if (container_of_task(task) == NOT_ACTIVE)
+	if (is_blind() || container_of_task(task) == NOT_ACTIVE)
 		return 0;
 	t = bpf_task_storage_get(&threads, task, NULL, 0);
 	if (!t)

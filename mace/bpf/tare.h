@@ -100,6 +100,19 @@ struct tare_counters {
 	u64 pending_overflow;	 /* more packets in one receiving call than are followed */
 	u64 ring_dropped;	 /* records lost because the reader was too slow */
 	u64 malformed;		 /* not IP, or too short to identify */
+	u64 device_tx_extra;	 /* what is to be added to device_tx if each segment of a GSO packet counts */
+	u64 device_rx_extra;
+};
+
+/*
+ * Packets that the programs saw at one NIC, everybody's: to be compared with what the NIC counted by itself. The extra
+ * ones are as in struct tare_counters.
+ */
+struct tare_nic_counters {
+	u64 tx;
+	u64 tx_extra;
+	u64 rx;
+	u64 rx_extra;
 };
 
 /* Of the whole engine, whatever the namespace: how often the identity check said no. */

@@ -49,6 +49,9 @@ const environment = "TARE_MACETEST_CLIENT"
 
 // Main is the process, if this one is meant to be it. Call it first in TestMain.
 func Main() {
+	if text, ok := os.LookupEnv(spinnerEnvironment); ok {
+		spinner(text)
+	}
 	text, ok := os.LookupEnv(environment)
 	if !ok {
 		return

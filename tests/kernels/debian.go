@@ -34,15 +34,21 @@ func (r release) kernel(ctx context.Context, cache string) (kernel, error) {
 			return kernel{}, fmt.Errorf("downloading the kernel of Debian %s into %s: %w", r.suite, cache, err)
 		}
 	}
-	images, _ := filepath.Glob(filepath.Join(dir, "boot", "vmlinuz-"+r.series+".*"))
-	if len(images) != 1 {
-		return kernel{}, fmt.Errorf("%s holds %d kernels %s, not one: remove that directory", dir, len(images), r.series)
+	pattern := r.series + ".*"
+	if r.series == "" {
+		pattern = "*"
 	}
-	return kernel{
-		release: strings.TrimPrefix(filepath.Base(images[0]), "vmlinuz-"),
-		image:   images[0],
-		modules: dir,
-	}, nil
+	images, _ := filepath.Glob(filepath.Join(dir, "boot", "vmlinuz-"+pattern))
+	withModules, _ := filepath.Glob(filepath.Join(dir, "usr/lib/modules", pattern, "vmlinuz")) // since Linux 7
+	images = append(images, withModules...)
+	if len(images) != 1 {
+		return kernel{}, fmt.Errorf("%s holds %d kernels %s, not one: remove that directory", dir, len(images), pattern)
+	}
+	name := strings.TrimPrefix(filepath.Base(images[0]), "vmlinuz-")
+	if len(withModules) > 0 {
+		name = filepath.Base(filepath.Dir(images[0]))
+	}
+	return kernel{release: name, image: images[0], modules: dir}, nil
 }
 
 // download unpacks the kernel's package into dir. Nothing is installed, and the machine's apt configuration is neither
@@ -86,20 +92,35 @@ func (r release) download(ctx context.Context, cache, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, name, ok := strings.Cut(depends, "Depends: ")
+	_, name, ok := strings.Cut(depends, "Depends: linux-image-")
 	if !ok {
 		return fmt.Errorf("no kernel behind linux-image-cloud-amd64: %s", depends)
 	}
-	name, _, _ = strings.Cut(name, "\n")
-	if _, err := apt("apt-get", "download", name); err != nil {
+	name, _, _ = strings.Cut("linux-image-"+name, "\n")
+	// Since Linux 7 the package is empty, and depends on one with the kernel and one with its modules.
+	wanted := []string{name}
+	parts, err := apt("apt-cache", "depends", name)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(parts) {
+		_, part, _ := strings.Cut(strings.TrimSpace(line), "Depends: ")
+		if strings.HasPrefix(part, "linux-binary-") || strings.HasPrefix(part, "linux-modules-") {
+			wanted = append(wanted, part)
+		}
+	}
+	// apt checks each against the digests in the archive's signed list.
+	if _, err := apt(append([]string{"apt-get", "download"}, wanted...)...); err != nil {
 		return err
 	}
 	packages, _ := filepath.Glob(filepath.Join(work, "*.deb"))
-	if len(packages) != 1 {
-		return fmt.Errorf("downloading %s gave %d packages", name, len(packages))
+	if len(packages) != len(wanted) {
+		return fmt.Errorf("downloading %s gave %d packages", strings.Join(wanted, ", "), len(packages))
 	}
-	if _, err := command(ctx, work, "dpkg-deb", "--extract", packages[0], "root"); err != nil {
-		return err
+	for _, p := range packages {
+		if _, err := command(ctx, work, "dpkg-deb", "--extract", p, "root"); err != nil {
+			return err
+		}
 	}
 	// All or nothing: a download that was interrupted must not pass for a kernel.
 	return os.Rename(filepath.Join(work, "root"), dir)

@@ -33,8 +33,9 @@ var emulator = []string{
 	"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot",
 }
 
-// parameters of the kernel. Without its watchdogs: they would take a host that is busy for a guest that hangs.
-const parameters = "console=ttyS0 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1"
+// parameters of the kernel. Without its watchdogs: they would take a host that is busy for a guest that hangs. And with
+// checks in the allocator, as without cx16 later kernels have memory for a thread's storage only there (kmalloc_nolock).
+const parameters = "console=ttyS0 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 quiet slab_debug=F,kmalloc-*"
 
 // run boots the machine, hands on each line of its results, and returns when the guest has switched itself off. When
 // ctx ends, so does the machine; and it dies with this process.

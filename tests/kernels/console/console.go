@@ -19,6 +19,7 @@ const (
 	Tare        = "/usr/bin/tare"
 	EngineTests = "/usr/bin/mace.test"      // the tests of package mace
 	TestNames   = "/etc/engine-tests"       // which of them to run: a pattern per line, each a check
+	Busy        = "/run/busy"               // as long as it is there, the first process keeps busy
 	Modules     = "/modules"                // directory of kernel modules, without any below it
 	ModuleOrder = "/etc/kernel-modules"     // their names, each after those that it depends on
 	Path        = "/usr/bin:/usr/sbin:/bin" // where the guest looks for programs

@@ -19,7 +19,7 @@ func runChecks() error {
 	if err != nil {
 		return err
 	}
-	for _, step := range []func(*report){checkDoctor, checkRuns, checkEngine} {
+	for _, step := range []func(*report){checkDoctor, checkRuns, checkBlindness, checkEngine} {
 		step(r)
 	}
 	r.check("nothing is left", nothingLeft)
@@ -65,7 +65,7 @@ func checkEngine(r *report) {
 	}
 	for pattern := range strings.FieldsSeq(string(names)) {
 		r.check("engine: "+pattern, func() error {
-			text, err := output(console.EngineTests, "-test.count=1", "-test.timeout=170s", "-test.run", pattern)
+			text, err := output(console.EngineTests, "-test.count=1", "-test.short", "-test.timeout=170s", "-test.run", pattern)
 			if err == nil && strings.Contains(text, "no tests to run") {
 				return errors.New("there is no such test")
 			}

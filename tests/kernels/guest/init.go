@@ -34,8 +34,8 @@ func main() {
 	}
 }
 
-// boot prepares the machine, and then does nothing but wait for processes: for the checks, which are one of their own,
-// and for the orphans that they leave.
+// boot prepares the machine, and then does nothing but wait for processes, for the checks, which are one of their own,
+// and for the orphans that they leave; unless it is asked to keep busy.
 func boot() error {
 	for _, step := range []func() error{mountAll, loadModules, raiseLoopback} {
 		if err := step(); err != nil {
@@ -49,6 +49,7 @@ func boot() error {
 	if err := checks.Start(); err != nil {
 		return fmt.Errorf("starting the checks: %w", err)
 	}
+	go keepBusy()
 	for {
 		pid, err := unix.Wait4(-1, nil, 0, nil)
 		if pid == checks.Process.Pid {

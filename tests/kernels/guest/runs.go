@@ -60,7 +60,7 @@ func checkNetwork(r *report, l *lab.Lab) {
 		for i, path := range mace.PathNames() {
 			ping(path, []string{to4, to6}[i%2])
 		}
-		corrected("bare-metal", pings, "fping", "-c", strconv.Itoa(pings), "-p", "20", to4)
+		corrected("bare-metal", pings, "fping", "-c", strconv.Itoa(pings), "-p", "20", "-t", "5000", to4)
 		// Not from the first hop on: that is the bridge, whose answers come from this side of the NIC.
 		corrected("max-dev", 3, "traceroute", "-n", "-q", "3", "-f", "2", to4)
 		note = ", beside traffic"
