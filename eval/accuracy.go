@@ -64,9 +64,9 @@ func runAccuracy(ctx context.Context, options Options) (*Accuracy, error) {
 func levelPace(options Options, floods, levels int) *pace {
 	share := time.Duration(levels)
 	if floods == 0 {
-		return options.pace(6, 30, 60*time.Second/share, 260*time.Second/share)
+		return options.pace(6, 30, 40*time.Second/share, 180*time.Second/share)
 	}
-	return options.pace(6, 20, 130*time.Second/share, 600*time.Second/share)
+	return options.pace(6, 20, 50*time.Second/share, 240*time.Second/share)
 }
 
 // accuracyAt measures beside a load that runs for as long as the level takes.

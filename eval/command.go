@@ -52,16 +52,15 @@ func rttsOf(ctx context.Context, l *lab.Lab, host string, argv []string, cpu int
 
 // rttsOfQuiet is rttsOf with the output kept in memory until the tool has ended: nobody wakes up to read meanwhile.
 func rttsOfQuiet(ctx context.Context, l *lab.Lab, host string, argv []string, cpu int) ([]float64, error) {
-	fd, err := unix.MemfdCreate("tare-eval-output", unix.MFD_CLOEXEC)
+	file, err := memoryFile()
 	if err != nil {
-		return nil, fmt.Errorf("making a file in memory: %w", err)
+		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), "output")
 	defer file.Close()
 	if err := run(ctx, l, host, argv, cpu, file); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,19 @@ type ProgramCost struct {
 	EventsPerRTT float64 `json:"events_per_round_trip"`
 }
 
+// perEvent is the mean over all calls of all programs.
+func (c ArmCost) perEvent() float64 {
+	sum, events := 0.0, 0.0
+	for _, p := range c.Programs {
+		sum += p.NSPerEvent * p.EventsPerRTT
+		events += p.EventsPerRTT
+	}
+	if events == 0 {
+		return 0
+	}
+	return math.Round(sum / events)
+}
+
 const costRounds = 3
 
 // grossCosts measures all arms that have programs, in rounds of their own: the statistics cost some ns per call, too.

@@ -21,22 +21,25 @@ type Part string
 
 // The parts.
 const (
+	PartPayload      Part = "payload"
+	PartLoad         Part = "load"
 	PartAccuracy     Part = "accuracy"
-	PartFalseMatches Part = "falsematches"
 	PartPerturbation Part = "perturbation"
+	PartPoster       Part = "poster"
+	PartFalseMatches Part = "falsematches"
 	PartLifecycle    Part = "lifecycle"
 )
 
 // Parts lists all, in the order in which they run.
-var Parts = []Part{PartAccuracy, PartFalseMatches, PartPerturbation, PartLifecycle}
+var Parts = []Part{PartPayload, PartLoad, PartAccuracy, PartPerturbation, PartPoster, PartFalseMatches, PartLifecycle}
 
 // Options say what to do and how much of it.
 type Options struct {
 	Parts  []Part
-	Quick  bool   // fewer rounds, so that all parts together end within 4 minutes
+	Quick  bool   // fewer rounds, so that all parts together end within 3 minutes
 	Rounds int    // 0: the part's own number
 	Seed   uint64 // of shuffling and resampling
-	// Floods are the numbers of flooding containers beside the measured one, for the accuracy; nil: 0 and 16.
+	// Floods are the numbers of flooding containers beside the measured one, for the load and the accuracy; nil: the part's own.
 	Floods []int
 	// Packets that must be measured before false matches are counted; 0: 100,000.
 	Packets int
@@ -61,9 +64,12 @@ type Report struct {
 	Seed         uint64        `json:"seed"`
 	Quick        bool          `json:"quick"`
 	Machine      Machine       `json:"machine"`
+	Payload      *Payload      `json:"payload,omitempty"`
+	Load         *Load         `json:"load,omitempty"`
 	Accuracy     *Accuracy     `json:"accuracy,omitempty"`
-	FalseMatches *FalseMatches `json:"false_matches,omitempty"`
 	Perturbation *Perturbation `json:"perturbation,omitempty"`
+	Poster       *Poster       `json:"poster,omitempty"`
+	FalseMatches *FalseMatches `json:"false_matches,omitempty"`
 	Lifecycle    *Lifecycle    `json:"lifecycle,omitempty"`
 	Targets      []Target      `json:"targets"`
 }
@@ -101,6 +107,12 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 	for _, part := range options.Parts {
 		var err error
 		switch part {
+		case PartPayload:
+			report.Payload, err = runPayload(ctx, options)
+		case PartLoad:
+			report.Load, err = runLoad(ctx, options)
+		case PartPoster:
+			report.Poster, err = runPoster(ctx, options)
 		case PartAccuracy:
 			report.Accuracy, err = runAccuracy(ctx, options)
 		case PartFalseMatches:
@@ -125,6 +137,9 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 
 func (r *Report) targets() []Target {
 	targets := []Target{}
+	if r.Load != nil {
+		targets = append(targets, r.Load.targets()...)
+	}
 	if r.Accuracy != nil {
 		targets = append(targets, r.Accuracy.targets()...)
 	}

@@ -120,8 +120,20 @@ func checkReport(t *testing.T, report *Report) {
 			t.Errorf("the text form lacks %q:\n%s", want, text)
 		}
 	}
-	if len(report.Targets) == 0 {
-		t.Error("no targets")
+	page, err := os.ReadFile(filepath.Join(dir, savedHTML))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bytes.Count(page, []byte("<svg")); got != len(report.Pictures()) || bytes.Contains(page, []byte("src=")) {
+		t.Errorf("the page has %d figures, %d were drawn; or it loads something", got, len(report.Pictures()))
+	}
+	again, err := Read(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rendered bytes.Buffer
+	if err := again.WriteText(&rendered); err != nil || !bytes.Equal(rendered.Bytes(), text) {
+		t.Errorf("read again (%v), the report says something else:\n%s", err, rendered.Bytes())
 	}
 	for _, target := range report.Targets {
 		if want := fmt.Sprintf("%s  ", target.Name); !bytes.Contains(text, []byte(want)) {
@@ -159,6 +171,57 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
+func TestPayload(t *testing.T) {
+	p := evaluate(t, Options{Parts: []Part{PartPayload}, Rounds: 2}).Payload
+	if len(p.Sizes) != len(payloadBytes) {
+		t.Fatalf("%d sizes", len(p.Sizes))
+	}
+	for _, s := range p.Sizes {
+		if len(s.Native) != 2 || len(s.NativeAgain) != 2 || len(s.Container) != 2 || s.Container[0].N != tinyReplies {
+			t.Errorf("%d bytes: %+v", s.Bytes, s)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	l := evaluate(t, Options{Parts: []Part{PartLoad}, Rounds: 1, Floods: []int{0, 2}}).Load
+	if len(l.Levels) != 2 || l.Levels[1].Floods != 2 {
+		t.Fatalf("%+v", l)
+	}
+	for _, level := range l.Levels {
+		if len(level.Arms) != 3 {
+			t.Fatalf("%d arms", len(level.Arms))
+		}
+		for _, a := range level.Arms {
+			if a.Coverage.Received != tinyReplies || a.Coverage.Share < 0.5 || a.Coverage.Share > 1 || a.Rounds[0].N == 0 {
+				t.Errorf("%d floods: %s: %+v", level.Floods, a.Arm, a)
+			}
+			// A correction can only take away.
+			if a.MedianErrorUs.Estimate >= a.RawMedianErrorUs.Estimate {
+				t.Errorf("%d floods: %s: corrected to an error of %v from %v", level.Floods, a.Arm, a.MedianErrorUs, a.RawMedianErrorUs)
+			}
+		}
+	}
+}
+
+func TestPoster(t *testing.T) {
+	p := evaluate(t, Options{Parts: []Part{PartPoster}, Rounds: 1}).Poster
+	if len(p.Methods) != len(posterRows) || len(p.Series) == 0 {
+		t.Fatalf("%d methods, %d points", len(p.Methods), len(p.Series))
+	}
+	for _, m := range p.Methods {
+		if m.MeanUs.Rounds != 1 || m.MeanUs.Estimate == 0 || m.DeviationUs.Estimate < 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+func TestMode(t *testing.T) {
+	if got := mode([]float64{5.1, 7.2, 6.8, 7.4, 30}); got != 7 {
+		t.Errorf("mode %v, want 7", got)
+	}
+}
+
 func TestFalseMatches(t *testing.T) {
 	f := evaluate(t, Options{Parts: []Part{PartFalseMatches}, Packets: 2000}).FalseMatches
 	if f.FalseMatches != 0 || f.Packets+f.Unverifiable < 2000 || f.OtherPackets == 0 {
@@ -171,6 +234,9 @@ func TestFalseMatches(t *testing.T) {
 
 func TestPerturbation(t *testing.T) {
 	p := evaluate(t, Options{Parts: []Part{PartPerturbation}, Rounds: 1}).Perturbation
+	if p.NoBpftrace != "" {
+		t.Errorf("bpftrace does not run here: %s", p.NoBpftrace) // setup installs it
+	}
 	if len(p.Arms) != len(perturbationArms()) || p.BaseRTTUs.Rounds != 1 {
 		t.Fatalf("%d arms, %d rounds", len(p.Arms), p.BaseRTTUs.Rounds)
 	}

@@ -52,7 +52,7 @@ func runLifecycle(ctx context.Context, options Options) (*Lifecycle, error) {
 	}
 	defer bed.close()
 	result := &Lifecycle{Paths: make([]PathLifecycle, len(lifecyclePaths))}
-	pace := options.pace(8, 20, 20*time.Second, 60*time.Second)
+	pace := options.pace(6, 20, 8*time.Second, 30*time.Second)
 	for pace.next() {
 		options.progress("lifecycle: round %d of %d", pace.done, pace.rounds)
 		for i, name := range lifecyclePaths {

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ type Perturbation struct {
 	BaseRTTUs     stats.Interval    `json:"base_rtt_us"` // nothing attached; of means
 	Arms          []PerturbationArm `json:"arms"`
 	Costs         []ArmCost         `json:"gross_costs"`
+	NoBpftrace    string            `json:"no_bpftrace,omitempty"` // why it was left out
 }
 
 // PerturbationArm is one way of watching, compared in each round with a run right before or after it, with nothing attached.
@@ -34,13 +36,15 @@ type PerturbationArm struct {
 	RoundsBase    []Sample        `json:"rounds_base"`
 }
 
-// perturbationArm describes an arm: an engine, or ftrace on some events, or neither.
+// perturbationArm describes an arm: an engine, or ftrace or bpftrace on some events, or nothing.
 type perturbationArm struct {
 	name     string
+	native   bool // the flood runs on the host, not in the container
 	path     string
 	inert    bool
 	activate string   // the host whose namespace is watched
 	events   []string // ftrace's
+	bpftrace bool     // on inner-dev's events
 	ftrace   string   // the arm with which it is compared
 }
 
@@ -53,11 +57,15 @@ const (
 	armFtraceInner     = "ftrace, inner-dev's events"
 	armFtraceMax       = "ftrace, max-dev's events"
 	armFtraceSyscalls  = "ftrace, syscalls' events"
+	armBpftrace        = "bpftrace, inner-dev's events"
+	armNativeInner     = "native, inner-dev"
+	armNativeFtrace    = "native, ftrace, inner-dev's events"
 	packetsPerFlood    = 5000
 	warmingShare       = 10 // of a run's packets go ahead of it, unmeasured, so that no arm pays for cold caches
-	innerCostUs        = 1.2
-	ratioToFtrace      = 0.5
+	innerCostUs        = 1.0
+	ratioToFtrace      = 0.4
 	notActivatedCostUs = 0.3
+	grossEventNS       = 110.0
 )
 
 func perturbationArms() []perturbationArm {
@@ -76,6 +84,9 @@ func perturbationArms() []perturbationArm {
 			"net/napi_gro_frags_entry", "net/netif_rx", "net/netif_receive_skb"}},
 		{name: armFtraceSyscalls, events: []string{"raw_syscalls/sys_enter", "raw_syscalls/sys_exit", "net/net_dev_xmit",
 			"net/netif_receive_skb"}},
+		{name: armBpftrace, bpftrace: true},
+		{name: armNativeInner, native: true, path: "inner-dev", activate: lab.Host, ftrace: armNativeFtrace},
+		{name: armNativeFtrace, native: true, events: []string{"net/net_dev_start_xmit", "net/netif_receive_skb"}},
 	}
 }
 
@@ -91,11 +102,16 @@ func runPerturbation(ctx context.Context, options Options) (*Perturbation, error
 	}
 	defer tracing.close()
 	bed.packets = options.packetsPerFlood()
+	result := &Perturbation{PacketsPerRun: bed.packets}
 	arms := perturbationArms()
+	if err := canBpftrace(ctx); err != nil {
+		result.NoBpftrace = err.Error()
+		arms = slices.DeleteFunc(arms, func(a perturbationArm) bool { return a.bpftrace })
+	}
 	rounds, bases := make([][]Sample, len(arms)), make([][]Sample, len(arms))
 	order := stats.NewOrder(len(arms), options.Seed)
 	cpus := allowedCPUs()
-	pace := options.pace(10, 60, 60*time.Second, 270*time.Second)
+	pace := options.pace(10, 60, 40*time.Second, 180*time.Second)
 	for pace.next() {
 		// One CPU for a whole round. The flood's round trip happens on the CPU of its ping: softirqs run where the packet was
 		// sent. Unpinned, ping moves now and then, and a move costs more than what is measured; a reader of records or of the
@@ -113,7 +129,6 @@ func runPerturbation(ctx context.Context, options Options) (*Perturbation, error
 			rounds[i], bases[i] = append(rounds[i], sample), append(bases[i], base)
 		}
 	}
-	result := &Perturbation{PacketsPerRun: bed.packets}
 	result.compare(arms, rounds, bases, options.Seed)
 	result.Costs, err = bed.grossCosts(ctx, options, arms)
 	return result, err
@@ -121,7 +136,7 @@ func runPerturbation(ctx context.Context, options Options) (*Perturbation, error
 
 // perturbedPair measures one arm and, within a second of it, none.
 func (b *bed) perturbedPair(ctx context.Context, arm perturbationArm, tracing *tracefs, cpu int, baseFirst bool) (base, sample Sample, err error) {
-	none := perturbationArm{name: armNone}
+	none := perturbationArm{name: armNone, native: arm.native}
 	if baseFirst {
 		if base, err = b.perturbed(ctx, none, tracing, cpu); err != nil {
 			return
@@ -147,6 +162,16 @@ func (b *bed) perturbed(ctx context.Context, arm perturbationArm, tracing *trace
 			return Sample{}, err
 		}
 		defer watch.close()
+	case arm.bpftrace:
+		trace, err := startBpftrace(ctx)
+		if err != nil {
+			return Sample{}, err
+		}
+		defer func() {
+			if stopErr := trace.stop(); stopErr != nil && err == nil {
+				err = stopErr
+			}
+		}()
 	case arm.events != nil:
 		trace, err := tracing.start(arm.events)
 		if err != nil {
@@ -158,10 +183,15 @@ func (b *bed) perturbed(ctx context.Context, arm perturbationArm, tracing *trace
 			}
 		}()
 	}
-	if _, err := rttsOfQuiet(ctx, b.lab, lab.Container(1), b.floodArgv(b.packets/warmingShare), cpu); err != nil {
+	native, contained := places()
+	host := contained.host
+	if arm.native {
+		host = native.host
+	}
+	if _, err := rttsOfQuiet(ctx, b.lab, host, b.floodArgv(b.packets/warmingShare), cpu); err != nil {
 		return Sample{}, err
 	}
-	rtts, err := rttsOfQuiet(ctx, b.lab, lab.Container(1), b.floodArgv(b.packets), cpu)
+	rtts, err := rttsOfQuiet(ctx, b.lab, host, b.floodArgv(b.packets), cpu)
 	return sampleOf(rtts, printedUs), err
 }
 
@@ -193,7 +223,9 @@ func (p *Perturbation) compare(arms []perturbationArm, rounds, bases [][]Sample,
 	for round := range bases[0] {
 		var ofRound []float64
 		for i := range arms {
-			ofRound = append(ofRound, bases[i][round].MeanUs)
+			if !arms[i].native {
+				ofRound = append(ofRound, bases[i][round].MeanUs)
+			}
 		}
 		all = append(all, stats.Median(ofRound))
 	}
@@ -226,6 +258,11 @@ func (p *Perturbation) targets() []Target {
 			}
 		case armOther:
 			targets = append(targets, target("a namespace that is not activated pays", arm.CostUs.Estimate, notActivatedCostUs, "us"))
+		}
+	}
+	for _, cost := range p.Costs {
+		if cost.Arm == armInner {
+			targets = append(targets, target("inner-dev's programs take of each event, gross", cost.perEvent(), grossEventNS, "ns"))
 		}
 	}
 	return targets

@@ -19,16 +19,34 @@ func (r *Report) WriteJSON(out io.Writer) error {
 const (
 	savedJSON = "eval.json"
 	savedText = "eval.txt"
+	savedHTML = "eval.html"
 )
 
-// Save writes the raw output and its rendering into a directory, which is made where it is not there. Both say by which command and
-// on which machine they came about.
+// Read reads a report that Save has written.
+func Read(in io.Reader) (*Report, error) {
+	report := &Report{}
+	if err := json.NewDecoder(in).Decode(report); err != nil {
+		return nil, fmt.Errorf("reading an evaluation: %w", err)
+	}
+	if report.Schema != Schema {
+		return nil, fmt.Errorf("reading an evaluation: it is %q, and %q is understood", report.Schema, Schema)
+	}
+	return report, nil
+}
+
+// Save writes the raw output, its renderings and its figures into a directory, which is made where it is not there. All say by which
+// command and on which machine they came about.
 func (r *Report) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("saving the results: %w", err)
 	}
-	for name, write := range map[string]func(io.Writer) error{savedJSON: r.WriteJSON, savedText: r.WriteText} {
+	for name, write := range map[string]func(io.Writer) error{savedJSON: r.WriteJSON, savedText: r.WriteText, savedHTML: r.WriteHTML} {
 		if err := saveFile(filepath.Join(dir, name), write); err != nil {
+			return fmt.Errorf("saving the results: %w", err)
+		}
+	}
+	for _, picture := range r.Pictures() {
+		if err := saveFile(filepath.Join(dir, picture.File+".png"), picture.Figure.WritePNG); err != nil {
 			return fmt.Errorf("saving the results: %w", err)
 		}
 	}

@@ -16,14 +16,23 @@ func (r *Report) WriteText(out io.Writer) error {
 	t.line("# Linux %s %s, %d CPUs: %s, %s", m.Kernel, m.Architecture, m.CPUs, m.CPU, m.Virtualisation)
 	t.line("# clock %s, governor %s, busy %.0f%%, steal %.1f%%", m.ClockSource, m.Governor, m.BusyPercent, m.StealPercent)
 	t.line("# figures are medians over rounds [95%% bootstrap interval over rounds], in us where nothing else is said")
+	if r.Payload != nil {
+		r.Payload.write(t)
+	}
+	if r.Load != nil {
+		r.Load.write(t)
+	}
 	if r.Accuracy != nil {
 		r.Accuracy.write(t)
 	}
-	if r.FalseMatches != nil {
-		r.FalseMatches.write(t)
-	}
 	if r.Perturbation != nil {
 		r.Perturbation.write(t)
+	}
+	if r.Poster != nil {
+		r.Poster.write(t)
+	}
+	if r.FalseMatches != nil {
+		r.FalseMatches.write(t)
 	}
 	if r.Lifecycle != nil {
 		r.Lifecycle.write(t)
@@ -155,6 +164,9 @@ func (p *Perturbation) write(t *text) {
 		rows = append(rows, row)
 	}
 	t.table(rows)
+	if p.NoBpftrace != "" {
+		t.line("  without bpftrace: %s", p.NoBpftrace)
+	}
 	t.section("Time in programs per round trip, by the kernel's statistics, whose own clock readings are in it")
 	rows = nil
 	for _, cost := range p.Costs {

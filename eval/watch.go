@@ -13,6 +13,7 @@ type watch struct {
 	engine     *mace.Engine
 	namespaces []*mace.Namespace
 	onRecord   func(namespace int, r *mace.Record)
+	owned      bool // the engine ends with the watch
 	stop       context.CancelFunc
 	done       sync.WaitGroup
 	err        error
@@ -24,24 +25,42 @@ const drainEvery = 20 * time.Millisecond
 // startWatch opens an engine on the bed's NIC and activates the hosts' namespaces. onRecord may be nil; it is called
 // with the host's index, from one goroutine at a time.
 func (b *bed) startWatch(options mace.Options, hosts []string, every time.Duration, onRecord func(int, *mace.Record)) (*watch, error) {
-	options.NICs = []mace.Device{b.nic}
-	engine, err := mace.Open(options)
+	engine, err := b.openEngine(options)
 	if err != nil {
 		return nil, err
 	}
+	w, err := b.watchBy(engine, hosts, every, onRecord)
+	if err != nil {
+		engine.Close()
+		return nil, err
+	}
+	w.owned = true
+	return w, nil
+}
+
+func (b *bed) openEngine(options mace.Options) (*mace.Engine, error) {
+	options.NICs = []mace.Device{b.nic}
+	return mace.Open(options)
+}
+
+// watchBy is startWatch with an engine that outlives the watch: beside many floods attaching takes seconds.
+func (b *bed) watchBy(engine *mace.Engine, hosts []string, every time.Duration, onRecord func(int, *mace.Record)) (_ *watch, err error) {
 	w := &watch{engine: engine, onRecord: onRecord}
+	defer func() {
+		if err != nil {
+			w.deactivate()
+		}
+	}()
 	for _, host := range hosts {
 		cookie, err := b.lab.NetNSCookie(host)
-		if err == nil {
-			var ns *mace.Namespace
-			if ns, err = engine.Activate(cookie); err == nil {
-				w.namespaces = append(w.namespaces, ns)
-			}
-		}
 		if err != nil {
-			engine.Close()
 			return nil, err
 		}
+		ns, err := engine.Activate(cookie)
+		if err != nil {
+			return nil, err
+		}
+		w.namespaces = append(w.namespaces, ns)
 	}
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(context.Background())
@@ -81,9 +100,19 @@ func (w *watch) finish() error {
 	return w.err
 }
 
-// close detaches.
+// close detaches, or deactivates where the engine is another's.
 func (w *watch) close() error {
 	w.stop()
 	w.done.Wait()
-	return w.engine.Close()
+	if w.owned {
+		return w.engine.Close()
+	}
+	w.deactivate()
+	return nil
+}
+
+func (w *watch) deactivate() {
+	for _, ns := range w.namespaces {
+		ns.Close()
+	}
 }

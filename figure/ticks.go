@@ -19,8 +19,11 @@ func (logTicks) Ticks(low, high float64) []plot.Tick {
 	for decade := math.Floor(math.Log10(low)); decade <= math.Ceil(math.Log10(high)); decade++ {
 		for factor := 1.0; factor < 10; factor++ {
 			tick := plot.Tick{Value: factor * math.Pow(10, decade)}
+			if tick.Value < low || tick.Value > high {
+				continue // there would be room made for it, outside of the axis
+			}
 			if factor == 1 || few && (factor == 2 || factor == 5) {
-				tick.Label = strconv.FormatFloat(tick.Value, 'g', 3, 64)
+				tick.Label = strconv.FormatFloat(tick.Value, 'g', 6, 64)
 			}
 			ticks = append(ticks, tick)
 		}
@@ -33,7 +36,7 @@ type namedTicks []string
 
 func (n namedTicks) Ticks(_, _ float64) []plot.Tick {
 	var ticks []plot.Tick
-	for i, name := range n {
+	for _, name := range n {
 		ticks = append(ticks, plot.Tick{Value: float64(rowOf(n, name)), Label: name})
 	}
 	return ticks

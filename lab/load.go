@@ -16,6 +16,7 @@ const (
 	DefaultLoadTime = 60 * time.Second
 	MaxLoadTime     = time.Hour
 	maxFloods       = 256
+	maxUDPMbits     = 1000
 )
 
 // Background is traffic that runs beside a measurement. Container 1 is left to the measurement: traffic comes from
@@ -26,6 +27,8 @@ type Background struct {
 	Floods int
 	TCP    bool // one bulk stream from a container to the remote host
 	UDP    bool // small datagrams from a container to the remote host, as fast as they can be sent
+	// UDPMbits is a steady stream of datagrams from a container to the remote host, in Mbit/s of payload; 0: none.
+	UDPMbits int
 
 	LocalICMP bool // flood ping from container to container
 	LocalUDP  bool // small datagrams from container to container
@@ -40,11 +43,13 @@ func (b Background) Check(containers int) error {
 	switch {
 	case b.Floods < 0 || b.Floods > maxFloods:
 		return fmt.Errorf("%w: %d flood pings: 0 to %d are possible", ErrInvalid, b.Floods, maxFloods)
+	case b.UDPMbits < 0 || b.UDPMbits > maxUDPMbits:
+		return fmt.Errorf("%w: a stream of %d Mbit/s: 0 to %d are possible", ErrInvalid, b.UDPMbits, maxUDPMbits)
 	case b.For < 0 || b.For > MaxLoadTime:
 		return fmt.Errorf("%w: background traffic for %s: up to %s is possible", ErrInvalid, b.For, MaxLoadTime)
 	case (b.LocalICMP || b.LocalUDP || b.LocalTCP) && containers < 2:
 		return fmt.Errorf("%w: traffic between containers needs a lab with 2 of them or more", ErrInvalid)
-	case b.Floods == 0 && !b.TCP && !b.UDP && !b.LocalICMP && !b.LocalUDP && !b.LocalTCP:
+	case b.Floods == 0 && !b.TCP && !b.UDP && b.UDPMbits == 0 && !b.LocalICMP && !b.LocalUDP && !b.LocalTCP:
 		return fmt.Errorf("%w: no background traffic is asked for: use floods, tcp, udp, local-icmp, local-udp or local-tcp", ErrInvalid)
 	}
 	return nil

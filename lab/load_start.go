@@ -51,6 +51,7 @@ func (ld *Load) startAll(ctx context.Context, b Background) error {
 	}{
 		{b.TCP, "tcp", sender, Remote, l.RemoteAddr4()},
 		{b.UDP, "udp", sender, Remote, l.RemoteAddr4()},
+		{b.UDPMbits > 0, pacedUDP(b.UDPMbits), sender, Remote, l.RemoteAddr4()},
 		{b.LocalTCP, "tcp", Container(from), Container(to), l.ContainerAddr4(to)},
 		{b.LocalUDP, "udp", Container(from), Container(to), l.ContainerAddr4(to)},
 	} {

@@ -32,6 +32,13 @@ func traffic(role, network, address, bound string) error {
 		return err
 	}
 	time.AfterFunc(limit, func() { os.Exit(0) })
+	var mbits int
+	if n, _ := fmt.Sscanf(network, pacedUDPFormat, &mbits); n == 1 && mbits > 0 {
+		if role == "source" {
+			return sourcePacedUDP(address, mbits)
+		}
+		network = "udp"
+	}
 	switch role + " " + network {
 	case "sink tcp":
 		return sinkTCP(address)
@@ -44,6 +51,14 @@ func traffic(role, network, address, bound string) error {
 	}
 	return fmt.Errorf("unknown traffic %s %s", role, network)
 }
+
+// pacedUDP names a stream of so many Mbit/s.
+func pacedUDP(mbits int) string { return fmt.Sprintf(pacedUDPFormat, mbits) }
+
+const (
+	pacedUDPFormat = "udp@%d"
+	pacedBytes     = 1000 // of each datagram
+)
 
 // A sink takes any free port and prints it; the source is started when it is known.
 func announce(addr net.Addr) error {
@@ -119,6 +134,22 @@ func sourceUDP(address string) error {
 		}
 		if err != nil {
 			time.Sleep(time.Millisecond) // a full queue, or the other side is gone: the bound ends it
+		}
+	}
+}
+
+// sourcePacedUDP sends at a steady rate. What a late wake-up has missed is sent at once: the rate is kept, not the gaps.
+func sourcePacedUDP(address string, mbits int) error {
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		return err
+	}
+	buffer, began := make([]byte, pacedBytes), time.Now()
+	gap := time.Duration(pacedBytes * 8 * 1000 / mbits) // ns: bits over Mbit/s are us
+	for sent := time.Duration(0); ; sent++ {
+		time.Sleep(time.Until(began.Add(sent * gap)))
+		if _, err := conn.Write(buffer); errors.Is(err, net.ErrClosed) {
+			return err
 		}
 	}
 }

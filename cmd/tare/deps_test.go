@@ -29,8 +29,9 @@ var allowedImports = map[string][]string{
 	"tare/bench/report":      {"tare/bench/environment", "tare/bench/load", "tare/bench/verdict", "tare/stats"},
 	"tare/bench/page":        {"tare/bench/load", "tare/bench/report", "tare/figure", "tare/stats"},
 	"tare/bench":             {"tare/bench/arm", "tare/bench/environment", "tare/bench/load", "tare/bench/report", "tare/bench/verdict", "tare/stats"},
+	"tare/bench/docknet":     {"tare/bench", "tare/bench/arm", "tare/docknet/dockctl", "tare/stats"},
 	"tare/bench/trial":       {"tare/bench", "tare/bench/environment", "tare/bench/report", "tare/bench/verdict", "tare/stats"},
-	"tare/eval":              {"tare/container", "tare/lab", "tare/mace", "tare/stats", "tare/subtract", "tare/tool"},
+	"tare/eval":              {"tare/container", "tare/figure", "tare/lab", "tare/mace", "tare/stats", "tare/subtract", "tare/tool"},
 }
 
 func TestDependencyDirections(t *testing.T) {

@@ -25,6 +25,7 @@ type evalOptions struct {
 	floods  []int
 	packets int
 	save    string
+	html    string
 }
 
 // exitTargetMissed is the exit code of --strict.
@@ -46,11 +47,18 @@ Exit codes: 0 measured, 1 failed, 2 wrong arguments, 3 a target was missed and -
   tare eval perturbation -o json > perturbation.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("unknown command %q: tare eval has accuracy, falsematches, perturbation, lifecycle and all", args[0])
+				return usageError("unknown command %q: tare eval has payload, load, accuracy, perturbation, poster, falsematches, lifecycle, all and show", args[0])
 			}
 			return cmd.Help()
 		},
 	}
+	cmd.AddCommand(newEvalPartCommand(eval.PartPayload, "Measure what a container's network adds at each packet size (the paper's Fig. 2)",
+		`A flood ping in a container between two on the host, for each of the paper's payloads.`))
+	cmd.AddCommand(newEvalPartCommand(eval.PartLoad, "Measure error and coverage beside more and more flooding containers (Fig. 3 and 4)",
+		`Flood pings on the host and in a container. Each reply is corrected to the RTT at the NIC and compared with the kernel's stamps
+there, of that very packet.`))
+	cmd.AddCommand(newEvalPartCommand(eval.PartPoster, "Measure RTTs by every method of the poster, and a time series beside 10 Mbit/s",
+		`Mean, mode and deviation of ping's RTTs on the host, in a container, and corrected by each event path.`))
 	cmd.AddCommand(newEvalPartCommand(eval.PartAccuracy, "Compare corrected RTTs with the host's own ping, and with a tap on the NIC",
 		`With --as bare-metal's correction, ping in a container is compared with ping on the host. With --as wire's, the replies of
 ping, ping -U, fping and busybox ping are compared one by one with the kernel's stamps on the NIC.`))
@@ -62,7 +70,7 @@ time. Each matched packet is compared with what a tap on the NIC saw.`))
 watched, and with ftrace on the same events.`))
 	cmd.AddCommand(newEvalPartCommand(eval.PartLifecycle, "Measure attaching, detaching, starting, and memory",
 		`Times to attach and detach, to start the program, and the largest resident memory of tare run.`))
-	cmd.AddCommand(newEvalAllCommand())
+	cmd.AddCommand(newEvalAllCommand(), newEvalShowCommand())
 	return cmd
 }
 
@@ -74,7 +82,7 @@ func newEvalPartCommand(part eval.Part, short, long string) *cobra.Command {
 	}
 	options.addFlags(cmd)
 	switch part {
-	case eval.PartAccuracy:
+	case eval.PartAccuracy, eval.PartLoad:
 		options.addFloods(cmd)
 	case eval.PartFalseMatches:
 		options.addPackets(cmd)
@@ -85,9 +93,9 @@ func newEvalPartCommand(part eval.Part, short, long string) *cobra.Command {
 func newEvalAllCommand() *cobra.Command {
 	options := evalOptions{parts: eval.Parts}
 	cmd := &cobra.Command{
-		Use: "all", Short: "Measure everything: under 4 minutes with --quick, else under 15", Args: noArguments,
-		Long: `All parts, one after the other. --save writes the raw output (eval.json) and its rendering (eval.txt), with the command and the
-machine, into a directory.`,
+		Use: "all", Short: "Measure everything: under 3 minutes with --quick, else about 25", Args: noArguments,
+		Long: `All parts, one after the other. --save writes the raw output (eval.json), its renderings (eval.txt, eval.html) and the
+figures (PNG), with the command and the machine, into a directory.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runEval(cmd.Context(), options, cmd.OutOrStdout()) },
 	}
 	options.addFlags(cmd)
@@ -103,11 +111,12 @@ func (o *evalOptions) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.quick, "quick", false, "fewer rounds")
 	flags.BoolVar(&o.strict, "strict", false, "exit with code 3 if a target is missed")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of shuffling and resampling (0: a random one; it is printed)")
-	flags.StringVar(&o.save, "save", "", "write eval.json and eval.txt into this directory, too")
+	flags.StringVar(&o.save, "save", "", "write eval.json, eval.txt, eval.html and the figures into this directory, too")
+	flags.StringVar(&o.html, "html", "", "write one page with the figures into this file, too")
 }
 
 func (o *evalOptions) addFloods(cmd *cobra.Command) {
-	cmd.Flags().IntSliceVar(&o.floods, "floods", []int{0, 16}, "numbers of flooding containers beside the measured one")
+	cmd.Flags().IntSliceVar(&o.floods, "floods", nil, "numbers of flooding containers beside the measured one (default: the part's own)")
 }
 
 func (o *evalOptions) addPackets(cmd *cobra.Command) {
@@ -160,6 +169,11 @@ func runEval(ctx context.Context, options evalOptions, out io.Writer) error {
 	}
 	if options.save != "" {
 		if err := report.Save(options.save); err != nil {
+			return err
+		}
+	}
+	if options.html != "" {
+		if err := report.SaveHTML(options.html); err != nil {
 			return err
 		}
 	}
