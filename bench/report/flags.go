@@ -43,14 +43,14 @@ func frequencyChange(h load.Host) float64 {
 	return largest
 }
 
-// Flag holds a run against the rules. A process that is not pinned may migrate.
+// Flag holds a run against the rules. A process that is not pinned may migrate, and client and server on one CPU take turns.
 func Flag(host load.Host, seconds float64, pinned bool) []string {
 	var flags []string
 	if seconds <= 0 {
 		return nil
 	}
 	for _, rule := range FlagRules {
-		if rule.Name == "migrated" && !pinned {
+		if rule.Name == "migrated" && !pinned || rule.Name == "preempted" && len(host.CPUs) == 1 {
 			continue
 		}
 		if v := rule.value(host, seconds); v > rule.Above {

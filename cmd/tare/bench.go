@@ -59,7 +59,7 @@ Exit codes: 0 measured, 1 failed, 2 wrong arguments, 3 a partial report: interru
   tare bench html mine.tare.json > mine.html`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("unknown command %q: tare bench has show, compare, export, html, kernels and trial", args[0])
+				return usageError("unknown command %q: tare bench has show, compare, export, html, kernels, trial and docknet", args[0])
 			}
 			return nil
 		},
@@ -89,7 +89,7 @@ Exit codes: 0 measured, 1 failed, 2 wrong arguments, 3 a partial report: interru
 	flags.StringVarP(&options.output, "output", "o", "text", "text, or json: the report itself")
 	flags.StringVar(&options.save, "save", "", "save the report as this file, *"+report.Suffix)
 	flags.BoolVar(&options.list, "list", false, "list arms, workloads, and what keeps some from running here")
-	cmd.AddCommand(newBenchShowCommand(), newBenchCompareCommand(), newBenchExportCommand(), newBenchHTMLCommand(), newBenchKernelsCommand(), newBenchTrialCommand())
+	cmd.AddCommand(newBenchShowCommand(), newBenchCompareCommand(), newBenchExportCommand(), newBenchHTMLCommand(), newBenchKernelsCommand(), newBenchTrialCommand(), newBenchDockNetCommand())
 	return cmd
 }
 

@@ -253,10 +253,5 @@ func carry(from, to int, random *rand.Rand, done <-chan struct{}) {
 	}
 }
 
-// resets reports whether an error says that the peer has reset the connection.
-func resets(err error) bool {
-	return err != nil && strings.Contains(err.Error(), syscall.ECONNRESET.Error())
-}
-
 // freshName is a net's name that no other test has.
 func freshName(kind string) string { return fmt.Sprintf("%s%d", kind, syscall.Getpid()) }

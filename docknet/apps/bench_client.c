@@ -22,7 +22,7 @@ struct run {
 	enum kind kind;
 	uint8_t *message;
 	uint64_t begin_ns, end_ns, progress_ns;
-	uint64_t done; /* messages that came back, or replies */
+	uint64_t done;	/* messages that came back, or replies */
 	uint64_t total; /* bytes that the server got */
 	float *rtt_us;
 	size_t samples;
@@ -260,8 +260,9 @@ static void on_closed(struct stream *stream, int error)
 	c->stream = NULL;
 }
 
-static const struct stream_events events = { .opened = on_opened, .data = on_data, .writable = on_writable,
-					     .closed = on_closed };
+static const struct stream_events events = {
+	.opened = on_opened, .data = on_data, .writable = on_writable, .closed = on_closed
+};
 
 static bool stuck(struct run *r)
 {

@@ -177,7 +177,12 @@ int main(int argc, char **argv)
 {
 	const char *pipe = getenv("DOCKNET_PIPE");
 	struct arguments a = { .transport = pipe && *pipe ? "docknet" : "kernel",
-			       .measurements = "psh", .port = 7777, .size = 64, .seconds = 1, .connections = 1, .cpu = -1 };
+			       .measurements = "psh",
+			       .port = 7777,
+			       .size = 64,
+			       .seconds = 1,
+			       .connections = 1,
+			       .cpu = -1 };
 	struct sigaction action = { .sa_handler = on_signal };
 	const struct transport *t;
 	const char *wrong = parse(argc, argv, &a);

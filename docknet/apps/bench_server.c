@@ -69,7 +69,7 @@ static void http(struct stream *stream, const uint8_t *data, size_t length)
 	struct session *s = stream->user;
 
 	for (size_t i = 0; i < length; i++) {
-		s->matched = data[i] == (uint8_t)"\r\n\r\n"[s->matched] ? s->matched + 1 : data[i] == '\r';
+		s->matched = data[i] == (uint8_t) "\r\n\r\n"[s->matched] ? s->matched + 1 : data[i] == '\r';
 		if (s->matched == 4) {
 			s->matched = 0;
 			answer(stream, reply, reply_length);
@@ -141,9 +141,8 @@ int bench_serve(const struct transport *t, const char *host, uint16_t port, size
 	reply = malloc(reply_bytes + 256);
 	if (!reply)
 		return -ENOMEM;
-	reply_length = (size_t)snprintf(reply, 256,
-					"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n\r\n",
-					reply_bytes);
+	reply_length = (size_t)snprintf(
+		reply, 256, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n\r\n", reply_bytes);
 	memset(reply + reply_length, 'x', reply_bytes);
 	reply_length += reply_bytes;
 	err = t->listen(host, port, &events);

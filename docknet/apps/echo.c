@@ -154,7 +154,8 @@ int main(int argc, char **argv)
 	int err;
 
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		puts("usage: docknet-echo [PORT]\n\nEchoes TCP and UDP on PORT (default 7) of the pipe that $DOCKNET_PIPE names.");
+		puts("usage: docknet-echo [PORT]\n\nEchoes TCP and UDP on PORT (default 7) of the pipe that "
+		     "$DOCKNET_PIPE names.");
 		return 0;
 	}
 	if (argc > 2 || (argc == 2 && (atoi(argv[1]) < 1 || atoi(argv[1]) > 65535))) {

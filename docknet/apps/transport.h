@@ -13,15 +13,15 @@
 #include <sys/types.h>
 
 struct stream {
-	void *user;                        /* the program's */
+	void *user; /* the program's */
 	const struct stream_events *events;
 };
 
 struct stream_events {
 	void (*opened)(struct stream *stream); /* accepted, or connected */
 	void (*data)(struct stream *stream, const uint8_t *data, size_t length);
-	void (*writable)(struct stream *stream);          /* there is room again after a short send */
-	void (*ended)(struct stream *stream);             /* the peer sends no more */
+	void (*writable)(struct stream *stream);	  /* there is room again after a short send */
+	void (*ended)(struct stream *stream);		  /* the peer sends no more */
 	void (*closed)(struct stream *stream, int error); /* failed; the stream is gone */
 };
 
@@ -29,7 +29,8 @@ struct transport {
 	const char *name;
 	int (*open)(void);
 	int (*listen)(const char *host, uint16_t port, const struct stream_events *events);
-	int (*connect)(const char *host, uint16_t port, const struct stream_events *events, void *user, struct stream **out);
+	int (*connect)(const char *host, uint16_t port, const struct stream_events *events, void *user,
+		       struct stream **out);
 	/* Returns how much was taken, 0 if nothing fits now, or -errno. */
 	ssize_t (*send)(struct stream *stream, const void *data, size_t length);
 	int (*shutdown)(struct stream *stream);

@@ -168,8 +168,9 @@ static void docknet_stop(void)
 		fprintf(stderr,
 			"docknet: rx %llu frames %llu bytes, tx %llu frames %llu bytes, blocked %llu, copied %llu, "
 			"retransmitted %llu, polls %llu, spins %llu, yields %llu, sleeps %llu, wakes %llu\n",
-			(unsigned long long)s.rx_frames, (unsigned long long)s.rx_bytes, (unsigned long long)s.tx_frames,
-			(unsigned long long)s.tx_bytes, (unsigned long long)s.tx_blocked, (unsigned long long)s.rx_copied,
+			(unsigned long long)s.rx_frames, (unsigned long long)s.rx_bytes,
+			(unsigned long long)s.tx_frames, (unsigned long long)s.tx_bytes,
+			(unsigned long long)s.tx_blocked, (unsigned long long)s.rx_copied,
 			(unsigned long long)s.tcp_retransmits, (unsigned long long)s.polls, (unsigned long long)s.spins,
 			(unsigned long long)s.yields, (unsigned long long)s.sleeps, (unsigned long long)s.wakes);
 	}

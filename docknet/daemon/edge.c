@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edge.h"
 
+#include "fragment.h"
 #include "neighbor.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <rte_random.h>
 
 #define TCP_FLAGS   13u
 #define TCP_FIN_PSH 0x09u
@@ -113,6 +115,36 @@ static int whole(struct nic *nic, const struct dp_frame *frame, const uint8_t *h
 	return 1;
 }
 
+/* A datagram that is longer than the MTU leaves in fragments. Its checksum is over all of it, so it is put together first. */
+static int fragments(struct nic *nic, const struct dp_frame *frame, const uint8_t *head, uint32_t head_length,
+		     const struct packet *packet, void (*emit)(struct rte_mbuf *, void *), void *context)
+{
+	static _Thread_local uint8_t datagram[DP_FRAME_MAX];
+	struct reader r = { .frame = frame };
+	uint32_t id = (uint32_t)rte_rand(), at = 0;
+	int count = 0;
+
+	head_length = RTE_MIN(head_length, packet->length);
+	memcpy(datagram, head, head_length);
+	read_bytes(&r, NULL, head_length);
+	read_bytes(&r, datagram + head_length, packet->length - head_length);
+	if (!fragment_allowed(datagram, packet, nic->mtu))
+		return -EMSGSIZE;
+	if (frame->flags & DP_DESC_CSUM_ELIDED)
+		packet_checksum_fill(datagram, packet);
+	while (at < packet->length - packet->l3_length) {
+		uint8_t *bytes;
+		struct rte_mbuf *m = new_frame(nic, fragment_length(packet, at, nic->mtu), &bytes);
+
+		if (!m)
+			return -ENOMEM; /* the rest is of no use to the receiver, which drops it after a while */
+		at += fragment_write(datagram, packet, at, nic->mtu, id, bytes);
+		emit(m, context);
+		count++;
+	}
+	return count;
+}
+
 /* One TCP segment's header: that of the whole frame, at another place of the stream (RFC 9293). */
 static void segment_header(uint8_t *header, struct packet *p, uint32_t index, uint32_t at, uint32_t payload, bool last)
 {
@@ -208,7 +240,7 @@ int edge_cut(struct nic *nic, const struct dp_frame *frame, const uint8_t *head,
 	if (packet->protocol != IPPROTO_TCP || packet->l4_length == 0 || headers > head_length ||
 	    packet->length <= headers || (frame->gso_size == 0 && packet->length <= nic->mtu)) {
 		if (packet->length > nic->mtu)
-			return -EMSGSIZE;
+			return fragments(nic, frame, head, head_length, packet, emit, context);
 		return whole(nic, frame, head, head_length, packet, emit, context);
 	}
 	size = nic->mtu - headers;

@@ -72,6 +72,9 @@ func (n *Net) Up(ctx context.Context, options UpOptions) (Info, error) {
 		client.Close()
 		return Info{}, fmt.Errorf("net %q %w", n.name, ErrUp)
 	}
+	if err := checkMemory(options.MemoryMiB); err != nil {
+		return Info{}, err
+	}
 	// The daemon, no longer root, has to pass through those above its own.
 	err := os.MkdirAll(stateDir, 0o755)
 	if err == nil {
@@ -95,6 +98,25 @@ func (n *Net) Up(ctx context.Context, options UpOptions) (Info, error) {
 	}
 	defer client.Close()
 	return client.Info()
+}
+
+// checkMemory refuses what the machine does not have, neither in hugepages nor in others: DPDK would touch each page of it,
+// and take the machine down with it.
+func checkMemory(wantMiB int) error {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return fmt.Errorf("looking how much memory there is: %w", err)
+	}
+	have := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		have[name], _ = strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+	}
+	availableMiB := (have["MemAvailable"] + have["HugePages_Free"]*have["Hugepagesize"]) / 1024
+	if wantMiB > availableMiB {
+		return fmt.Errorf("no memory for --memory %d: %d MiB are available", wantMiB, availableMiB)
+	}
+	return nil
 }
 
 func (n *Net) arguments(o UpOptions) []string {

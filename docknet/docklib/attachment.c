@@ -16,7 +16,7 @@
 #include "lwip/sys.h"
 #include "net.h"
 
-#define DEFAULT_PIPE       "/run/docknet/pipe"
+#define DEFAULT_PIPE	   "/run/docknet/pipe"
 #define DEFAULT_TIMEOUT_MS 2000
 /* A master that is restarted is back within a second or so; looking for it costs a few microseconds. */
 #define RETRY_NS 50000000u

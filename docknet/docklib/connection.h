@@ -30,22 +30,22 @@ struct docknet_tcp {
 	struct docknet *net;
 	struct tcp_pcb *pcb; /* NULL: lwIP is done with us, or we with it */
 	unsigned refs;
-	int status;  /* of docknet_tcp_status */
-	bool user;   /* the user has the handle */
-	bool eof;    /* the peer has sent all */
-	bool shut;   /* we have */
+	int status;   /* of docknet_tcp_status */
+	bool user;    /* the user has the handle */
+	bool eof;     /* the peer has sent all */
+	bool shut;    /* we have */
 	bool aborted; /* in a callback: lwIP must be told */
 
 	struct docknet_tcp_callbacks callbacks;
 	void *argument;
 
 	struct chunk *first, *last;
-	size_t queued;        /* bytes in chunks that are not acknowledged */
-	bool unflushed;       /* on net->unflushed */
+	size_t queued;	/* bytes in chunks that are not acknowledged */
+	bool unflushed; /* on net->unflushed */
 	struct docknet_tcp *next_unflushed;
 
 	struct pbuf *received, *received_last; /* for docknet_tcp_recv; linked by next, each with tot_len == len */
-	size_t unreleased;                     /* bytes in the user's hands */
+	size_t unreleased;		       /* bytes in the user's hands */
 	struct docknet_tcp *next_accept;
 	struct docknet_tcp *next_all, **pprev_all; /* all that there are, for docknet_detach */
 };

@@ -33,17 +33,17 @@
 extern "C" {
 #endif
 
-struct docknet;          /* an attached pipe with its stack */
+struct docknet;		 /* an attached pipe with its stack */
 struct docknet_listener; /* a TCP port that is listened on */
-struct docknet_tcp;      /* a TCP connection */
-struct docknet_udp;      /* a UDP port */
+struct docknet_tcp;	 /* a TCP connection */
+struct docknet_udp;	 /* a UDP port */
 
 /* ---- addresses ---- */
 
 struct docknet_address {
-	uint8_t family;    /* 4 or 6; 0 with listen and bind: any address of either */
+	uint8_t family;	   /* 4 or 6; 0 with listen and bind: any address of either */
 	uint8_t bytes[16]; /* network order; the first 4 for family 4 */
-	uint16_t port;     /* host order */
+	uint16_t port;	   /* host order */
 };
 
 /* "10.50.0.2", "fd00::2" or "" (any); -EINVAL. */
@@ -62,10 +62,10 @@ enum docknet_wait {
 
 /* All zero is a valid choice. */
 struct docknet_options {
-	const char *pipe;       /* the pipe's directory or socket. NULL: $DOCKNET_PIPE, or else /run/docknet/pipe */
+	const char *pipe;	/* the pipe's directory or socket. NULL: $DOCKNET_PIPE, or else /run/docknet/pipe */
 	enum docknet_wait wait; /* with pipe NULL and wait 0, $DOCKNET_WAIT may say "busy" or "sleep" */
-	const char *tap;        /* file to write all packets to, as pcapng. NULL: $DOCKNET_TAP, or none */
-	int timeout_ms;         /* for the master's answer; 0: 2000 */
+	const char *tap;	/* file to write all packets to, as pcapng. NULL: $DOCKNET_TAP, or none */
+	int timeout_ms;		/* for the master's answer; 0: 2000 */
 };
 
 /* -EBUSY: this process has a pipe already, or the pipe has another user. -ENOENT, -ECONNREFUSED: no master listens there.
@@ -142,8 +142,9 @@ struct docknet_tcp_callbacks {
 
 /* -EADDRINUSE: somebody listens there. -EADDRNOTAVAIL: not an address of this pipe. */
 int docknet_tcp_listen(struct docknet *net, const struct docknet_address *local,
-		       const struct docknet_tcp_callbacks *callbacks, void *argument, struct docknet_listener **listener);
-void docknet_listener_close(struct docknet_listener *listener); /* connections live on */
+		       const struct docknet_tcp_callbacks *callbacks, void *argument,
+		       struct docknet_listener **listener);
+void docknet_listener_close(struct docknet_listener *listener);				    /* connections live on */
 int docknet_tcp_accept(struct docknet_listener *listener, struct docknet_tcp **connection); /* -EAGAIN: none waits */
 
 int docknet_tcp_connect(struct docknet *net, const struct docknet_address *remote,
@@ -172,8 +173,8 @@ ssize_t docknet_tcp_recv(struct docknet_tcp *connection, void *data, size_t leng
 int docknet_tcp_recv_buffer(struct docknet_tcp *connection, struct docknet_buffer **buffer);
 
 int docknet_tcp_shutdown(struct docknet_tcp *connection); /* send no more; receiving goes on */
-void docknet_tcp_close(struct docknet_tcp *connection);   /* what was sent is still delivered; the handle is gone */
-void docknet_tcp_abort(struct docknet_tcp *connection);   /* the peer sees a reset; the handle is gone */
+void docknet_tcp_close(struct docknet_tcp *connection);	  /* what was sent is still delivered; the handle is gone */
+void docknet_tcp_abort(struct docknet_tcp *connection);	  /* the peer sees a reset; the handle is gone */
 
 int docknet_tcp_keepalive(struct docknet_tcp *connection, unsigned idle_s, unsigned interval_s, unsigned count);
 int docknet_tcp_local(const struct docknet_tcp *connection, struct docknet_address *address);
@@ -186,8 +187,8 @@ typedef void (*docknet_udp_recved)(void *argument, struct docknet_udp *socket, c
 
 #define DOCKNET_UDP_MAX 65487u /* bytes of a datagram, for both IP versions */
 
-int docknet_udp_bind(struct docknet *net, const struct docknet_address *local, docknet_udp_recved recved, void *argument,
-		     struct docknet_udp **socket);
+int docknet_udp_bind(struct docknet *net, const struct docknet_address *local, docknet_udp_recved recved,
+		     void *argument, struct docknet_udp **socket);
 /* -EMSGSIZE; -EAGAIN: no room in the transmit ring now. Datagrams are not lost inside the host for want of space. */
 int docknet_udp_send(struct docknet_udp *socket, const struct docknet_address *to, const void *data, size_t length);
 /* Without callback. Returns the datagram's length, of which at most length bytes were copied; -EAGAIN. */
@@ -200,11 +201,11 @@ void docknet_udp_close(struct docknet_udp *socket);
 struct docknet_stats {
 	uint64_t rx_frames, rx_bytes;
 	uint64_t tx_frames, tx_bytes;
-	uint64_t rx_bad;          /* descriptors of the master's that were refused */
-	uint64_t tx_blocked;      /* frames that had to wait for room: back-pressure */
-	uint64_t rx_copied;       /* frames copied to private memory: receive buffers were getting scarce */
+	uint64_t rx_bad;	  /* descriptors of the master's that were refused */
+	uint64_t tx_blocked;	  /* frames that had to wait for room: back-pressure */
+	uint64_t rx_copied;	  /* frames copied to private memory: receive buffers were getting scarce */
 	uint64_t tcp_retransmits; /* segments sent again after duplicate ACKs */
-	uint64_t udp_overflows;   /* datagrams that nobody took in time */
+	uint64_t udp_overflows;	  /* datagrams that nobody took in time */
 	uint64_t polls, spins, yields, sleeps, wakes;
 	uint64_t reattached; /* masters that came after the first */
 	uint64_t tap_lost;   /* packets that the tap could not write */

@@ -31,8 +31,8 @@ struct tx_pool {
 	uint32_t free_count[DP_CLASSES];
 	uint16_t *refs[DP_CLASSES];
 	struct tx_buffer *in_ring; /* for each ring entry the buffer that it refers to */
-	uint32_t reclaimed;        /* ring index: entries before it have been dealt with */
-	bool blocked;              /* a frame did not fit: somebody waits for room */
+	uint32_t reclaimed;	   /* ring index: entries before it have been dealt with */
+	bool blocked;		   /* a frame did not fit: somebody waits for room */
 };
 
 int tx_pool_open(struct docknet *net);
@@ -123,8 +123,8 @@ struct docknet {
 	char *path;
 	int conn, region, bell;
 	int timeout_ms;
-	bool attached;     /* a master serves us */
-	int lost;          /* 0, or why there will be none again */
+	bool attached;	   /* a master serves us */
+	int lost;	   /* 0, or why there will be none again */
 	uint64_t retry_ns; /* when to try again to attach */
 	uint64_t alive_ns; /* when the master was last seen alive */
 
@@ -134,7 +134,7 @@ struct docknet {
 	struct tx_pool tx;
 	struct rx_pool rx;
 	struct docknet_tcp *unflushed; /* connections with data to be sent */
-	bool submitted;                /* something for the master since the last wake-up */
+	bool submitted;		       /* something for the master since the last wake-up */
 
 	docknet_stack_rx stack_rx;
 	void *stack_rx_argument;

@@ -12,15 +12,15 @@
 #include "heap.h"
 #include "net.h"
 
-#define BUFFER_BYTES  (256u * 1024)
-#define LINKTYPE_RAW  101u
-#define OPTION_END    0u
-#define OPTION_NAME   2u /* if_name */
-#define OPTION_TSRES  9u /* if_tsresol */
-#define OPTION_FLAGS  2u /* epb_flags: 1 inbound, 2 outbound */
-#define BLOCK_SECTION 0x0a0d0d0au
-#define BLOCK_IDB     1u
-#define BLOCK_PACKET  6u
+#define BUFFER_BYTES	 (256u * 1024)
+#define LINKTYPE_RAW	 101u
+#define OPTION_END	 0u
+#define OPTION_NAME	 2u /* if_name */
+#define OPTION_TSRES	 9u /* if_tsresol */
+#define OPTION_FLAGS	 2u /* epb_flags: 1 inbound, 2 outbound */
+#define BLOCK_SECTION	 0x0a0d0d0au
+#define BLOCK_IDB	 1u
+#define BLOCK_PACKET	 6u
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
 
 struct tap {
@@ -90,7 +90,7 @@ static void put_headers(struct tap *tap, const char *interface)
 	put32(tap, BLOCK_SECTION);
 	put32(tap, 28);
 	put32(tap, BYTE_ORDER_MAGIC);
-	put32(tap, 1); /* version 1.0 */
+	put32(tap, 1);		/* version 1.0 */
 	put32(tap, UINT32_MAX); /* section length unknown */
 	put32(tap, UINT32_MAX);
 	put32(tap, 28);

@@ -76,9 +76,9 @@ static err_t on_sent(void *argument, struct tcp_pcb *pcb, u16_t bytes)
 static void on_err(void *argument, err_t err)
 {
 	struct docknet_tcp *c = argument;
-	int status = err == ERR_RST ? (c->status == -EINPROGRESS ? -ECONNREFUSED : -ECONNRESET) :
-		     err == ERR_CLSD ? -ENOTCONN :
-				       -ETIMEDOUT;
+	int status = err == ERR_RST    ? (c->status == -EINPROGRESS ? -ECONNREFUSED : -ECONNRESET)
+		     : err == ERR_CLSD ? -ENOTCONN
+				       : -ETIMEDOUT;
 
 	connection_ref(c);
 	lost(c, status);
@@ -168,7 +168,8 @@ static err_t on_accept(void *argument, struct tcp_pcb *pcb, err_t err)
 /* ---- listening ---- */
 
 int docknet_tcp_listen(struct docknet *net, const struct docknet_address *local,
-		       const struct docknet_tcp_callbacks *callbacks, void *argument, struct docknet_listener **listener)
+		       const struct docknet_tcp_callbacks *callbacks, void *argument,
+		       struct docknet_listener **listener)
 {
 	struct docknet_listener *l;
 	struct tcp_pcb *pcb, *listening;

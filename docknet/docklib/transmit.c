@@ -131,7 +131,7 @@ static bool add_shared(struct docknet *net, struct frame *f, const struct pbuf *
 	net->tx.refs[buffer.class][buffer.number]++;
 	f->buffer[f->segments] = buffer;
 	f->desc[f->segments++] = (struct dp_desc){ .offset = (uint32_t)((const uint8_t *)q->payload - net->pipe.base),
-						    .length = q->len };
+						   .length = q->len };
 	return true;
 }
 

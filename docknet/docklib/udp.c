@@ -96,8 +96,8 @@ static void on_recv(void *argument, struct udp_pcb *pcb, struct pbuf *p, const i
 		s->net->stats.udp_overflows++;
 }
 
-int docknet_udp_bind(struct docknet *net, const struct docknet_address *local, docknet_udp_recved recved, void *argument,
-		     struct docknet_udp **socket)
+int docknet_udp_bind(struct docknet *net, const struct docknet_address *local, docknet_udp_recved recved,
+		     void *argument, struct docknet_udp **socket)
 {
 	struct docknet_udp *s;
 	struct udp_pcb *pcb;
@@ -118,9 +118,7 @@ int docknet_udp_bind(struct docknet *net, const struct docknet_address *local, d
 		docknet_heap_put(s);
 		return err == ERR_MEM ? -ENOMEM : errno_of(err);
 	}
-	*s = (struct docknet_udp){
-		.net = net, .pcb = pcb, .recved = recved, .argument = argument, .next = sockets
-	};
+	*s = (struct docknet_udp){ .net = net, .pcb = pcb, .recved = recved, .argument = argument, .next = sockets };
 	s->last = &s->first;
 	udp_recv(pcb, on_recv, s);
 	sockets = s;

@@ -54,10 +54,9 @@ static int receive_message(int conn, void *data, size_t length, int *fds, unsign
 		char space[CMSG_SPACE(FDS_MAX * sizeof(int))];
 	} control;
 	struct iovec iov = { data, length };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.space,
-			      .msg_controllen = sizeof control.space };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space
+	};
 	ssize_t got = recvmsg(conn, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	*n = 0;
@@ -87,7 +86,8 @@ static int socket_address(const char *path, struct sockaddr_un *address)
 	if (stat(path, &st) < 0)
 		return -errno;
 	address->sun_family = AF_UNIX;
-	n = snprintf(address->sun_path, sizeof address->sun_path, S_ISDIR(st.st_mode) ? "%s/" DP_ATTACH_SOCKET : "%s", path);
+	n = snprintf(address->sun_path, sizeof address->sun_path, S_ISDIR(st.st_mode) ? "%s/" DP_ATTACH_SOCKET : "%s",
+		     path);
 	return n < 0 || (size_t)n >= sizeof address->sun_path ? -ENAMETOOLONG : 0;
 }
 
@@ -160,8 +160,8 @@ static int attach_once(const char *path, int region_fd, int timeout_ms, struct d
 	return 0;
 }
 
-int dp_attach_connect(const char *path, int region_fd, int timeout_ms, struct dp_welcome *welcome, int *conn, int *region,
-		      int *bell)
+int dp_attach_connect(const char *path, int region_fd, int timeout_ms, struct dp_welcome *welcome, int *conn,
+		      int *region, int *bell)
 {
 	int err = -ECONNRESET;
 

@@ -43,8 +43,8 @@
  * timeout_ms for the welcome. region_fd < 0: a new region; otherwise resume with that one, which stays the caller's.
  * On 0: *conn, *region and *bell are open files of the caller. On a refusal: the welcome's status is returned, and
  * *welcome is written, too, with its reason. */
-int dp_attach_connect(const char *path, int region_fd, int timeout_ms, struct dp_welcome *welcome, int *conn, int *region,
-		      int *bell);
+int dp_attach_connect(const char *path, int region_fd, int timeout_ms, struct dp_welcome *welcome, int *conn,
+		      int *region, int *bell);
 
 /* Master: read a hello from an accepted connection without blocking. -EAGAIN: not there yet. *region is the resumed
  * region's fd, -1 without. -EPROTO: it is no hello; -EPROTONOSUPPORT: a hello of another version. */

@@ -53,16 +53,16 @@
 #define DP_MAGIC   0x65706970656b6364ull /* "dckepipe", little endian: a big-endian peer sees another number */
 #define DP_VERSION 1
 
-#define DP_PAGE           4096u
-#define DP_CACHE_LINE     64u
-#define DP_FRAME_MAX      65535u /* an IPv4 packet's total length; lwIP's pbuf lengths have 16 bits, too */
-#define DP_FRAME_SEGMENTS 16u    /* descriptors of one frame */
-#define DP_CLASSES        4u     /* size classes of buffers, in each direction */
-#define DP_BUFFER_MAX     65536u
-#define DP_BUFFER_MIN     256u
-#define DP_RING_MAX       32768u             /* entries of a ring, and buffers of a class */
-#define DP_REGION_MAX     (1024u * 1024 * 1024) /* offsets stay far from 2^32 */
-#define DP_NAME_MAX       32u                /* bytes of a pipe's name with its 0 */
+#define DP_PAGE		  4096u
+#define DP_CACHE_LINE	  64u
+#define DP_FRAME_MAX	  65535u /* an IPv4 packet's total length; lwIP's pbuf lengths have 16 bits, too */
+#define DP_FRAME_SEGMENTS 16u	 /* descriptors of one frame */
+#define DP_CLASSES	  4u	 /* size classes of buffers, in each direction */
+#define DP_BUFFER_MAX	  65536u
+#define DP_BUFFER_MIN	  256u
+#define DP_RING_MAX	  32768u		/* entries of a ring, and buffers of a class */
+#define DP_REGION_MAX	  (1024u * 1024 * 1024) /* offsets stay far from 2^32 */
+#define DP_NAME_MAX	  32u			/* bytes of a pipe's name with its 0 */
 #define DP_ADDRESSES_MAX  8u
 
 /* A size class: count buffers of size bytes. Both are powers of two; sizes ascend from class to class. */
@@ -84,7 +84,7 @@ struct dp_header {
 	uint64_t magic;
 	uint32_t version;
 	_Atomic uint32_t epoch; /* 1 for a new region, one more at each re-attachment */
-	uint64_t size;          /* bytes of the region, and of its file */
+	uint64_t size;		/* bytes of the region, and of its file */
 	struct dp_geometry geometry;
 };
 
@@ -97,15 +97,15 @@ struct dp_ring_shared {
 /* What a side tells its peer about its sleep. Written rarely, read by the peer after each burst. */
 struct dp_side {
 	alignas(DP_CACHE_LINE) _Atomic uint32_t want; /* DP_WANT_*: wake me when ...; 0 while awake */
-	_Atomic uint32_t cpu;                         /* where this side runs, DP_CPU_UNKNOWN before it ran */
-	_Atomic uint32_t bell;                        /* futex word: changes with each wake-up */
+	_Atomic uint32_t cpu;			      /* where this side runs, DP_CPU_UNKNOWN before it ran */
+	_Atomic uint32_t bell;			      /* futex word: changes with each wake-up */
 };
 
-#define DP_WANT_FRAMES  1u /* ... frames have been submitted to me */
-#define DP_WANT_SPACE   2u /* ... ring entries or receive buffers have been given back to me */
-#define DP_WANT_MASK    3u
-#define DP_WAKE_SOCKET  4u /* container only: wake me by a byte on the attach socket, not by the futex */
-#define DP_CPU_UNKNOWN  UINT32_MAX
+#define DP_WANT_FRAMES 1u /* ... frames have been submitted to me */
+#define DP_WANT_SPACE  2u /* ... ring entries or receive buffers have been given back to me */
+#define DP_WANT_MASK   3u
+#define DP_WAKE_SOCKET 4u /* container only: wake me by a byte on the attach socket, not by the futex */
+#define DP_CPU_UNKNOWN UINT32_MAX
 
 struct dp_control {
 	struct dp_side container;
@@ -120,16 +120,16 @@ struct dp_control {
 struct dp_desc {
 	uint32_t offset; /* of the first byte, from the start of the region */
 	uint16_t length; /* bytes, at least 1 */
-	uint16_t flags;  /* DP_DESC_* */
+	uint16_t flags;	 /* DP_DESC_* */
 	/* In a frame's first descriptor: TCP payload bytes per packet if the frame must be segmented at the NIC; 0: must not. */
 	uint16_t gso_size;
 	uint16_t reserved16; /* 0 */
 	uint32_t reserved32; /* 0 */
 };
 
-#define DP_DESC_MORE        1u /* the frame goes on in the next descriptor */
+#define DP_DESC_MORE	    1u /* the frame goes on in the next descriptor */
 #define DP_DESC_CSUM_ELIDED 2u /* in a frame's first descriptor: no checksum in it is filled in */
-#define DP_DESC_FLAGS       3u /* all that are defined; others are an error */
+#define DP_DESC_FLAGS	    3u /* all that are defined; others are an error */
 
 /* A descriptor as it lies in a ring: two words, each loaded once. (A memcpy from memory that the peer may write to
  * may be split or repeated by the compiler.) */
@@ -158,19 +158,19 @@ struct dp_welcome { /* master -> container; with status 0 two file descriptors: 
 	uint64_t magic;
 	uint32_t version;
 	int32_t status; /* 0, or -errno: the attachment is refused */
-	uint64_t size;  /* of the region */
+	uint64_t size;	/* of the region */
 	uint32_t epoch;
-	uint32_t mtu;   /* largest frame that this pipe takes, for all destinations */
+	uint32_t mtu; /* largest frame that this pipe takes, for all destinations */
 	char name[DP_NAME_MAX];
 	struct dp_address address[DP_ADDRESSES_MAX]; /* this pipe's own: other sources are dropped */
-	struct dp_address gateway4, gateway6;        /* family 0: none. For information: routing is the master's */
-	char reason[96];                             /* with status < 0: text for a person */
+	struct dp_address gateway4, gateway6;	     /* family 0: none. For information: routing is the master's */
+	char reason[96];			     /* with status < 0: text for a person */
 };
 
 /* ---- the layout is a protocol: if one of these fails, DP_VERSION must change ---- */
 
 #define DP_AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
-#define DP_SIZE(type, size)         _Static_assert(sizeof(struct type) == (size), "size of " #type)
+#define DP_SIZE(type, size)	    _Static_assert(sizeof(struct type) == (size), "size of " #type)
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "atomics between processes must be lock-free");
 _Static_assert(sizeof(_Atomic uint32_t) == 4 && sizeof(_Atomic uint64_t) == 8, "atomics as large as their values");

@@ -46,8 +46,8 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 
 		/* The whole region becomes private zeros: hugepages cannot be replaced in part. mmap is a bare system
 		 * call, so it may be called here. */
-		if (mmap((void *)begin, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-		    MAP_FAILED) {
+		if (mmap((void *)begin, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			 0) != MAP_FAILED) {
 			atomic_store(&r->broken, true);
 			return;
 		}

@@ -87,7 +87,7 @@ static bool take_from_class(struct dp_pipe *pipe, unsigned class, uint32_t *offs
 
 int dp_buffer_take(struct dp_pipe *pipe, uint32_t length, uint32_t *offset)
 {
-	for (unsigned class = 0; class < DP_CLASSES; class++) {
+	for (unsigned class = 0; class < DP_CLASSES; class ++) {
 		if (pipe->geometry.rx_class[class].size >= length && take_from_class(pipe, class, offset))
 			return 0;
 	}

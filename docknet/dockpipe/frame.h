@@ -17,9 +17,9 @@ struct dp_segment {
 struct dp_frame {
 	struct dp_segment segment[DP_FRAME_SEGMENTS];
 	uint32_t segments;
-	uint32_t length;   /* bytes of all segments, 1 to DP_FRAME_MAX */
-	uint32_t descs;    /* ring entries, for dp_frame_release */
-	uint16_t flags;    /* DP_DESC_CSUM_ELIDED or 0 */
+	uint32_t length; /* bytes of all segments, 1 to DP_FRAME_MAX */
+	uint32_t descs;	 /* ring entries, for dp_frame_release */
+	uint16_t flags;	 /* DP_DESC_CSUM_ELIDED or 0 */
 	uint16_t gso_size;
 };
 

@@ -26,7 +26,8 @@ static bool classes_valid(const struct dp_class *classes)
 	for (unsigned i = 0; i < DP_CLASSES; i++) {
 		const struct dp_class *c = &classes[i];
 
-		if (!power_of_two(c->size) || c->size < DP_BUFFER_MIN || c->size > DP_BUFFER_MAX || !ring_size_valid(c->count))
+		if (!power_of_two(c->size) || c->size < DP_BUFFER_MIN || c->size > DP_BUFFER_MAX ||
+		    !ring_size_valid(c->count))
 			return false;
 		if (i > 0 && c->size <= classes[i - 1].size)
 			return false;

@@ -20,7 +20,7 @@ struct dp_layout {
 	uint64_t tx_class[DP_CLASSES];
 	uint64_t rx_begin, rx_end; /* all receive buffers */
 	uint64_t tx_begin, tx_end; /* all transmit buffers */
-	uint64_t size;             /* whole pages; of whole 2 MiB pages when asked for */
+	uint64_t size;		   /* whole pages; of whole 2 MiB pages when asked for */
 };
 
 enum dp_role { DP_CONTAINER, DP_MASTER };
@@ -37,8 +37,8 @@ struct dp_pipe {
 	struct dp_ring tx, rx, fill[DP_CLASSES];
 	struct dp_slot *tx_slot, *rx_slot;
 	_Atomic uint32_t *fill_entry[DP_CLASSES];
-	int bell_fd;         /* container: the master's eventfd; master: the attach connection, for DP_WAKE_SOCKET. -1: none */
-	uint64_t bad_descs;  /* descriptors that were refused; also refused numbers in a fill ring */
+	int bell_fd; /* container: the master's eventfd; master: the attach connection, for DP_WAKE_SOCKET. -1: none */
+	uint64_t bad_descs; /* descriptors that were refused; also refused numbers in a fill ring */
 };
 
 /* 3 MiB in each direction: room for a window of 1 MiB in 64 KiB frames with as much again in flight. */

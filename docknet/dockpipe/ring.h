@@ -22,7 +22,8 @@ struct dp_ring {
 	uint64_t bad;  /* how often the peer's index was impossible */
 };
 
-static inline void dp_ring_init(struct dp_ring *r, struct dp_ring_shared *shared, uint32_t size, uint32_t own, uint32_t peer)
+static inline void dp_ring_init(struct dp_ring *r, struct dp_ring_shared *shared, uint32_t size, uint32_t own,
+				uint32_t peer)
 {
 	*r = (struct dp_ring){ .shared = shared, .size = size, .own = own, .peer = peer };
 }

@@ -17,8 +17,13 @@
 /* Pure spinning is for a peer that answers at once. After that somebody may need this CPU to go on: the master, a third
  * program, or the peer itself, whose published CPU is old news. A yield with nobody waiting costs 0.3 us. */
 #define SPIN_NS 2000u
-/* A yield that took this long let somebody else's time slice run: another one could take as long again. */
-#define YIELD_SLOW_NS 100000u
+/* Yields that take this long, as an average of the last ones, let third programs run and not the peer, which takes a
+ * microsecond or two for an answer. More of them would take as long: somebody who sleeps is put before such programs when he
+ * is woken, somebody who yields behind them. So the next waits for a peer on our own CPU end in sleep at once; then yielding
+ * is tried again. For a peer elsewhere a yield is a pause, and a sleep would cost both CPUs more. */
+#define YIELD_SLOW_NS	  25000u
+#define YIELD_AVERAGE	  8u
+#define WAITS_UNTIL_YIELD 64u
 /* Looking at the clock costs as much as several looks at a ring. */
 #define SPINS_PER_CLOCK 16u
 
@@ -76,6 +81,8 @@ static bool adaptive_idle(struct dp_waiter *w, uint32_t peer_cpu)
 		w->steps = 0;
 		w->cpu = this_cpu();
 		w->spinning = w->cpu != peer_cpu;
+		if (w->no_yield > 0 && w->cpu == peer_cpu && --w->no_yield == 0)
+			w->yield_ns = YIELD_SLOW_NS * 3 / 4; /* one slow yield more is enough */
 	}
 	if (w->spinning) {
 		w->spins++;
@@ -84,11 +91,17 @@ static bool adaptive_idle(struct dp_waiter *w, uint32_t peer_cpu)
 			w->spinning = dp_now_ns() - w->since_ns < SPIN_NS;
 		return false;
 	}
+	if (w->no_yield > 0 && w->cpu == peer_cpu)
+		return true;
 	w->yields++;
 	before = dp_now_ns();
 	sched_yield();
 	after = dp_now_ns();
-	return after - before > YIELD_SLOW_NS || after - w->since_ns > WAIT_NS;
+	w->yield_ns += (after - before) / YIELD_AVERAGE;
+	w->yield_ns -= w->yield_ns / YIELD_AVERAGE;
+	if (w->yield_ns > YIELD_SLOW_NS && w->no_yield == 0)
+		w->no_yield = WAITS_UNTIL_YIELD;
+	return after - w->since_ns > WAIT_NS;
 }
 
 bool dp_waiter_idle(struct dp_waiter *w, uint32_t peer_cpu)
@@ -123,7 +136,8 @@ void dp_sleep_cancel(struct dp_pipe *pipe)
 
 void dp_sleep(struct dp_pipe *pipe, uint64_t timeout_ns)
 {
-	struct timespec timeout = { .tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u) };
+	struct timespec timeout = { .tv_sec = (time_t)(timeout_ns / 1000000000u),
+				    .tv_nsec = (long)(timeout_ns % 1000000000u) };
 	uint32_t bell = atomic_load_explicit(&pipe->me->bell, memory_order_acquire);
 
 	/* The waker clears want before it rings. If it has cleared it already, it may have rung before we looked. */

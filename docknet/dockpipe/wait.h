@@ -18,8 +18,8 @@
 
 enum dp_wait_mode {
 	DP_WAIT_ADAPTIVE, /* spin while that helps, then sleep */
-	DP_WAIT_BUSY,     /* never sleep */
-	DP_WAIT_SLEEP,    /* sleep at once */
+	DP_WAIT_BUSY,	  /* never sleep */
+	DP_WAIT_SLEEP,	  /* sleep at once */
 };
 
 /* "adaptive", "busy" or "sleep"; -EINVAL for anything else. */
@@ -29,9 +29,11 @@ int dp_wait_mode_parse(const char *text, enum dp_wait_mode *mode);
 struct dp_waiter {
 	enum dp_wait_mode mode;
 	uint64_t since_ns; /* when idling began; 0: not idle */
-	uint32_t cpu;      /* where we ran when idling began */
+	uint32_t cpu;	   /* where we ran when idling began */
 	uint32_t steps;
-	bool spinning; /* still hoping for an answer at once */
+	bool spinning;			/* still hoping for an answer at once */
+	uint64_t yield_ns;		/* what yields took of late */
+	uint32_t no_yield;		/* so many waits will do without them */
 	uint64_t spins, yields, sleeps; /* statistics */
 };
 

@@ -34,7 +34,9 @@ static int parse_addresses(struct fake_pipe *p, const char *addresses)
 		struct dp_address *a = &p->address[n++];
 
 		if (inet_pton(AF_INET, text, a->bytes) == 1)
-			*a = (struct dp_address){ 4, 24, { 0 }, { a->bytes[0], a->bytes[1], a->bytes[2], a->bytes[3] } };
+			*a = (struct dp_address){
+				4, 24, { 0 }, { a->bytes[0], a->bytes[1], a->bytes[2], a->bytes[3] }
+			};
 		else if (inet_pton(AF_INET6, text, a->bytes) == 1)
 			a->family = 6, a->prefix_length = 64;
 		else
@@ -159,8 +161,9 @@ static struct fake_pipe *destination(struct fake_master *m, const uint8_t *head,
 
 static int deliver_bytes(struct fake_pipe *to, const uint8_t *bytes, uint32_t length)
 {
-	struct dp_frame f = { .segment = { { bytes, length } }, .segments = 1, .length = length,
-			      .flags = DP_DESC_CSUM_ELIDED };
+	struct dp_frame f = {
+		.segment = { { bytes, length } }, .segments = 1, .length = length, .flags = DP_DESC_CSUM_ELIDED
+	};
 
 	return dp_frame_deliver(&to->pipe, &f, NULL, 0);
 }

@@ -12,7 +12,8 @@ int main(int argc, char **argv)
 	enum dp_wait_mode mode;
 
 	if (argc < 5 || dp_wait_mode_parse(argv[2], &mode)) {
-		fprintf(stderr, "usage: fake-master DIRECTORY adaptive|busy|sleep SECONDS NAME=ADDRESS[,ADDRESS...]...\n");
+		fprintf(stderr,
+			"usage: fake-master DIRECTORY adaptive|busy|sleep SECONDS NAME=ADDRESS[,ADDRESS...]...\n");
 		return 2;
 	}
 	fake_master_init(&m, mode);

@@ -39,7 +39,8 @@ static void accepted(void *argument, struct docknet_tcp *c)
 	(void)c;
 }
 
-static void datagram(void *argument, struct docknet_udp *s, const struct docknet_address *from, struct docknet_buffer *b)
+static void datagram(void *argument, struct docknet_udp *s, const struct docknet_address *from,
+		     struct docknet_buffer *b)
 {
 	(void)argument;
 	(void)docknet_udp_send(s, from, b->data, b->length);
@@ -71,7 +72,8 @@ static void start(void)
 	atomic_store(&m.stop, true);
 	pthread_join(thread, NULL);
 	err = dp_pipe_map(net->region, DP_MASTER, NULL, &master);
-	if (err || docknet_tcp_listen(net, &any, &callbacks, NULL, &l) || docknet_udp_bind(net, &any, datagram, NULL, &u))
+	if (err || docknet_tcp_listen(net, &any, &callbacks, NULL, &l) ||
+	    docknet_udp_bind(net, &any, datagram, NULL, &u))
 		abort();
 	unlink(m.pipes[0].directory);
 	snprintf(path, sizeof path, "%s/a/attach", base);

@@ -145,9 +145,9 @@ void pair_open(struct pair *pair, pair_peer peer)
 	if (peer)
 		start_peer(pair, peer);
 	pair_pipe(pair, "b", path);
-	assert_int_equal(
-		docknet_attach(&(struct docknet_options){ .pipe = path, .tap = pair->tap, .wait = pair->wait }, &pair->net),
-		0);
+	assert_int_equal(docknet_attach(&(struct docknet_options){ .pipe = path, .tap = pair->tap, .wait = pair->wait },
+					&pair->net),
+			 0);
 }
 
 void pair_peer_done(struct pair *pair)

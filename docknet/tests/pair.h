@@ -7,11 +7,13 @@
 #ifndef DOCKNET_PAIR_H
 #define DOCKNET_PAIR_H
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <sys/types.h>
 
 #include "docknet.h"
@@ -27,8 +29,8 @@ struct pair {
 };
 
 /* A test's pair: static, because a failed test leaves its stack by longjmp, and pair_teardown still needs it. */
-#define PAIR(...)                                                                                  \
-	static struct pair pair;                                                                   \
+#define PAIR(...)                                                                                                      \
+	static struct pair pair;                                                                                       \
 	pair = (struct pair)__VA_ARGS__
 
 /* What the peer does; returns its exit status: 0 when all was as it should be. It runs in a child, with pipe a. */
@@ -48,10 +50,10 @@ void pair_kill_master(struct pair *pair);
 void pair_pipe(const struct pair *pair, const char *name, char path[100]);
 
 /* In a peer, instead of assert: leaves the process with the line's number on stderr. */
-#define PEER_CHECK(condition)                                                                      \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			peer_failed(__FILE__, __LINE__, #condition);                               \
+#define PEER_CHECK(condition)                                                                                          \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			peer_failed(__FILE__, __LINE__, #condition);                                                   \
 	} while (0)
 /* The same for code that runs in peer and test. */
 #define CHECK(condition) check(__FILE__, __LINE__, #condition, condition)
@@ -59,9 +61,9 @@ void check(const char *file, int line, const char *text, bool condition);
 _Noreturn void peer_failed(const char *file, int line, const char *condition);
 
 /* Poll until condition holds; fail after 20 s, which no healthy machine needs. */
-#define POLL_UNTIL(net, condition)                                                                 \
-	for (struct patience patience = { 0 }; !(condition);)                                      \
-		poll_patiently(net, &patience, #condition)
+#define POLL_UNTIL(net, condition)                                                                                     \
+	for (struct patience patience = { 0 }; !(condition);)                                                          \
+	poll_patiently(net, &patience, #condition)
 struct patience {
 	uint64_t until_ns;
 };

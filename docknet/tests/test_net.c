@@ -108,7 +108,8 @@ static void test_attach_errors(void **state)
 	assert_int_equal(docknet_attach(&(struct docknet_options){ .pipe = path }, &other), -EBUSY);
 	assert_string_equal(docknet_refusal(), "the pipe is in use");
 	pair_pipe(&pair, "b", path);
-	assert_int_equal(docknet_attach(&(struct docknet_options){ .pipe = path, .tap = "/nonexistent/tap" }, &other), -ENOENT);
+	assert_int_equal(docknet_attach(&(struct docknet_options){ .pipe = path, .tap = "/nonexistent/tap" }, &other),
+			 -ENOENT);
 	assert_int_equal(docknet_attach(&(struct docknet_options){ .pipe = path }, &pair.net), 0);
 	pair_close(&pair);
 }
@@ -264,8 +265,8 @@ static void test_lying_master(void **state)
 		{ .offset = 0, .length = 100 },
 		{ .offset = (uint32_t)l.tx_begin, .length = 100 },
 		{ .offset = (uint32_t)l.rx_begin, .length = 0 },
-		{ .offset = (uint32_t)l.rx_begin + 511 * 256, .length = 20 },  /* never lent */
-		{ .offset = (uint32_t)l.rx_begin + 200, .length = 100 },       /* over the end of its buffer */
+		{ .offset = (uint32_t)l.rx_begin + 511 * 256, .length = 20 }, /* never lent */
+		{ .offset = (uint32_t)l.rx_begin + 200, .length = 100 },      /* over the end of its buffer */
 		{ .offset = (uint32_t)l.rx_end - 10, .length = 20 },
 		{ .offset = UINT32_MAX - 5, .length = 20 },
 		{ .offset = (uint32_t)l.rx_begin, .length = 20, .flags = 0x4000 },

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pipe.c - regions and frames, the master against a container that lies in every field. */
 #define _GNU_SOURCE
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -89,11 +91,11 @@ static void test_bad_geometries(void **state)
 
 	(void)state;
 	dp_geometry_default(&good);
-#define REFUSED(change)                                                     \
-	do {                                                                \
-		g = good;                                                   \
-		change;                                                     \
-		assert_int_equal(dp_layout_compute(&g, false, &l), -EINVAL); \
+#define REFUSED(change)                                                                                                \
+	do {                                                                                                           \
+		g = good;                                                                                              \
+		change;                                                                                                \
+		assert_int_equal(dp_layout_compute(&g, false, &l), -EINVAL);                                           \
 	} while (0)
 	REFUSED(g.tx_entries = 0);
 	REFUSED(g.tx_entries = 1000);
@@ -204,11 +206,11 @@ static void test_bad_descriptors(void **state)
 	uint32_t begin = (uint32_t)l->tx_begin, end = (uint32_t)l->tx_end;
 	const struct dp_desc bad[] = {
 		{ .offset = begin, .length = 0 },
-		{ .offset = begin - 1, .length = 10 },          /* receive buffers are not for sending */
-		{ .offset = 0, .length = 100 },                 /* the header */
+		{ .offset = begin - 1, .length = 10 }, /* receive buffers are not for sending */
+		{ .offset = 0, .length = 100 },	       /* the header */
 		{ .offset = end, .length = 1 },
 		{ .offset = end - 10, .length = 11 },
-		{ .offset = UINT32_MAX, .length = UINT16_MAX },  /* a 32-bit sum would wrap */
+		{ .offset = UINT32_MAX, .length = UINT16_MAX }, /* a 32-bit sum would wrap */
 		{ .offset = UINT32_MAX - 100, .length = 200 },
 		{ .offset = begin, .length = 10, .flags = 0x8000 },
 		{ .offset = begin, .length = 10, .reserved16 = 1 },
@@ -240,10 +242,13 @@ static void test_too_long_frames(void **state)
 	assert_int_equal(dp_frame_peek(&e->master, &f), -EBADMSG);
 	/* One descriptor too many. */
 	for (unsigned i = 0; i <= DP_FRAME_SEGMENTS; i++)
-		d[i] = (struct dp_desc){ .offset = begin, .length = 1, .flags = i < DP_FRAME_SEGMENTS ? DP_DESC_MORE : 0 };
+		d[i] = (struct dp_desc){ .offset = begin,
+					 .length = 1,
+					 .flags = i < DP_FRAME_SEGMENTS ? DP_DESC_MORE : 0 };
 	send_descs(e, d, DP_FRAME_SEGMENTS + 1);
 	assert_int_equal(dp_frame_peek(&e->master, &f), -EBADMSG);
-	assert_int_equal(dp_frame_peek(&e->master, &f), 1); /* what is left of it: one byte, a frame that no address is in */
+	assert_int_equal(dp_frame_peek(&e->master, &f),
+			 1); /* what is left of it: one byte, a frame that no address is in */
 	assert_int_equal(f.length, 1);
 	dp_frame_release(&e->master, &f);
 	/* Exactly as much as may be. */
@@ -405,7 +410,7 @@ static void test_wake_only_what_is_wanted(void **state)
 	assert_false(dp_wake(&e->master, DP_WANT_SPACE));
 	assert_true(dp_wake(&e->master, DP_WANT_FRAMES));
 	assert_false(dp_wake(&e->master, DP_WANT_FRAMES)); /* once */
-	atomic_store(&e->container.me->want, 0xfffffff0); /* nonsense wakes nobody */
+	atomic_store(&e->container.me->want, 0xfffffff0);  /* nonsense wakes nobody */
 	assert_false(dp_wake(&e->master, DP_WANT_FRAMES | DP_WANT_SPACE));
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_ring.c - one ring: around the wrap of its indices, full, empty, with a peer that lies, and with two threads. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <pthread.h>
 #include <sched.h>
 
@@ -179,8 +181,8 @@ static void test_descriptor_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order_around_wrap), cmocka_unit_test(test_full_and_empty),
-		cmocka_unit_test(test_lying_producer),    cmocka_unit_test(test_lying_consumer),
+		cmocka_unit_test(test_order_around_wrap),     cmocka_unit_test(test_full_and_empty),
+		cmocka_unit_test(test_lying_producer),	      cmocka_unit_test(test_lying_consumer),
 		cmocka_unit_test(test_own_index_overwritten), cmocka_unit_test(test_two_threads),
 		cmocka_unit_test(test_descriptor_words),
 	};

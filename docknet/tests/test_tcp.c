@@ -289,8 +289,8 @@ static int peer_echo_buffers(struct docknet *net)
 		for (size_t done = 0; done < held[i]->length;) {
 			ssize_t n;
 
-			POLL_UNTIL(net, (n = docknet_tcp_send(c, held[i]->data + done, held[i]->length - done)) !=
-						-EAGAIN);
+			POLL_UNTIL(net,
+				   (n = docknet_tcp_send(c, held[i]->data + done, held[i]->length - done)) != -EAGAIN);
 			PEER_CHECK(n > 0);
 			done += (size_t)n;
 		}

@@ -11,10 +11,10 @@
 
 #include "heap.h"
 
-#define HEADER      16u /* keeps the caller's memory aligned */
-#define SMALLEST    6u  /* 64 bytes */
-#define LARGEST     18u /* 256 KiB; more goes to malloc */
-#define NOT_POOLED  255u
+#define HEADER	   16u /* keeps the caller's memory aligned */
+#define SMALLEST   6u  /* 64 bytes */
+#define LARGEST	   18u /* 256 KiB; more goes to malloc */
+#define NOT_POOLED 255u
 
 /* Under a sanitizer each piece is malloc's own, so that it can see wrong uses. */
 #if defined(__SANITIZE_ADDRESS__)

@@ -9,10 +9,10 @@
 
 #include "entropy.h"
 
-#define LWIP_TIMEVAL_PRIVATE     0
-#define LWIP_ERRNO_STDINCLUDE    1
-#define LWIP_PLATFORM_DIAG(x)    /* a library never prints */
-#define LWIP_RAND()              docknet_random()
+#define LWIP_TIMEVAL_PRIVATE  0
+#define LWIP_ERRNO_STDINCLUDE 1
+#define LWIP_PLATFORM_DIAG(x) /* a library never prints */
+#define LWIP_RAND()	      docknet_random()
 
 #ifdef DOCKNET_ASSERT /* for tests; otherwise LWIP_NOASSERT */
 #include <stdio.h>
