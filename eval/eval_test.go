@@ -50,7 +50,7 @@ func TestCorrectedRun(t *testing.T) {
 	var run correctedRun
 	err := run.parse(strings.NewReader(`{"type":"rtt","seq":1,"rtt_us":98,"egress_us":76.6,"ingress_us":8.1,"corrected_us":13.2,"as":"wire","path":"wire","status":"matched"}
 {"type":"rtt","seq":2,"rtt_us":27,"egress_us":null,"ingress_us":null,"corrected_us":null,"as":"wire","path":"wire","status":"ambiguous"}
-{"type":"summary","sent":3,"received":2,"matched":1,"coverage":0.5,"rtt_us":{"mean":36.8},"added_us":null,"corrected_us":null,"audit":{"device_packets":6,"seen":5}}
+{"type":"summary","sent":3,"received":2,"matched":1,"coverage":0.5,"rtt_us":{"mean":36.8},"added_us":null,"corrected_us":null,"audit":{"device_packets":6,"seen":5,"missing":1}}
 `))
 	if err != nil {
 		t.Fatal(err)
