@@ -261,11 +261,11 @@ func (p Path) validate() error {
 		}
 		fits[rule.where] = fits[rule.where] || ok
 	}
-	for where, ok := range fits {
-		if ok {
+	for _, rule := range allowed { // the first end that does not fit, the same one each time
+		if ok, has := fits[rule.where]; ok || !has {
 			continue
 		}
-		mine := slices.DeleteFunc(complaints, func(c string) bool { return !strings.HasPrefix(c, where) })
+		mine := slices.DeleteFunc(complaints, func(c string) bool { return !strings.HasPrefix(c, rule.where) })
 		return fmt.Errorf("%w: %s", ErrPath, strings.Join(mine, ", or "))
 	}
 	if s := p.Stamped; s != nil && s.Outer != p.Ingress.Outer && s.Outer != (Point{NIC, Stamp}) {
