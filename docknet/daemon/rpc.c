@@ -21,6 +21,14 @@ int rpc_fail(struct rpc_error *error, int code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(error->message, sizeof(error->message), format, args);
 	va_end(args);
+	/*
+	 * A message may quote what was sent, which need be no UTF-8, or be cut in the middle of a character: there would be no
+	 * JSON string of it, and so no answer.
+	 */
+	for (char *c = error->message; *c; c++) {
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
 	return -1;
 }
 
